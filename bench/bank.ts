@@ -41,7 +41,7 @@ export interface Bank extends Side {
   databaseUrl: string;
 }
 
-function settingsOf(world: World, name: string, ownerUrl: string, env: Record<string, string> = {}): BankSettings {
+function bankSettings(world: World, name: string, ownerUrl: string, env: Record<string, string> = {}): BankSettings {
   const { local, infra } = world;
   return {
     brokers: infra.brokers,
@@ -63,7 +63,7 @@ function settingsOf(world: World, name: string, ownerUrl: string, env: Record<st
 
 /** Creates a database with only the ledger's schema. The URL is for the ledger's role. */
 export async function migrateLedger(world: World, database: string): Promise<string> {
-  const settings = settingsOf(world, database, await world.newDatabase(database));
+  const settings = bankSettings(world, database, await world.newDatabase(database));
   await migrateService('ledger', settings);
   return roleUrl(settings, 'ledger');
 }
@@ -86,7 +86,7 @@ export async function startBank(
   { name, accounts, ledgers = 1, gateways = 1, webhooks = 0, env }: BankOptions,
 ): Promise<Bank> {
   const { local, infra } = world;
-  const settings = settingsOf(
+  const settings = bankSettings(
     world,
     name,
     name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
@@ -191,7 +191,7 @@ async function openAccounts(
 /**
  * Returns the cursor of a page. A list can be traversed with larger pages, because cursors do not depend on the limit.
  */
-export async function cursorOf(bank: Bank, page: number): Promise<string> {
+export async function readCursor(bank: Bank, page: number): Promise<string> {
   const [name = '', value = ''] = bank.credential.split(': ');
   let path = `/transactions?limit=${walkSize}`;
   let cursor = '';

@@ -41,13 +41,13 @@ export function svg({ title, x, y, series }: Chart): string {
     ),
   }));
   const points = shown.flatMap((one) => one.points);
-  const across = scaleOf(
+  const across = createScale(
     x,
     points.map((point) => point.x),
     plot.left,
     size.width - plot.right,
   );
-  const up = scaleOf(
+  const up = createScale(
     y,
     points.map((point) => point.y),
     size.height - plot.bottom,
@@ -55,7 +55,7 @@ export function svg({ title, x, y, series }: Chart): string {
   );
   const lines = shown.map(({ colour, dashed, points }) => {
     const path = points.map((point, i) => `${i === 0 ? 'M' : 'L'}${across.at(point.x)} ${up.at(point.y)}`).join('');
-    return `<path d="${path}" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>`;
+    return `<path d="${path}" stroke="${pickColour(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>`;
   });
   return [
     ...opening(title, size.height),
@@ -93,7 +93,7 @@ export function stackedBars(
     const y = plot.top + i * step;
     let x = first;
     const rects = row.parts.map(([name, value]) => {
-      const rect = `<rect x="${round(x)}" y="${y}" width="${round(width(value))}" height="28" fill="${colourOf(names.indexOf(name))}"/>`;
+      const rect = `<rect x="${round(x)}" y="${y}" width="${round(width(value))}" height="28" fill="${pickColour(names.indexOf(name))}"/>`;
       x += width(value);
       return rect;
     });
@@ -105,7 +105,7 @@ export function stackedBars(
   });
   const legends = names.map((name, i) => {
     const [left, y] = [size.width - plot.right + 16, plot.top + 10 + i * 20];
-    return `<rect x="${left}" y="${y - 6}" width="26" height="12" fill="${colourOf(i)}"/>${text(left + 34, y + 4, name, 'start')}`;
+    return `<rect x="${left}" y="${y - 6}" width="26" height="12" fill="${pickColour(i)}"/>${text(left + 34, y + 4, name, 'start')}`;
   });
   return [...opening(title, Math.max(height, plot.top + names.length * 20)), ...bars, ...legends, '</svg>\n'].join(
     '\n',
@@ -123,11 +123,11 @@ function opening(title: string, height: number): string[] {
 function legend({ name, colour, dashed }: Series, i: number): string {
   const left = size.width - plot.right + 16;
   const y = plot.top + 10 + i * 20;
-  return `<path d="M${left} ${y}h26" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>${text(left + 34, y + 4, name, 'start')}`;
+  return `<path d="M${left} ${y}h26" stroke="${pickColour(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>${text(left + 34, y + 4, name, 'start')}`;
 }
 
 /** Returns the position of values between two pixels, and the values with grid lines. */
-function scaleOf(
+function createScale(
   { scale }: Axis,
   values: number[],
   from: number,
@@ -168,7 +168,7 @@ function grid(x1: number, y1: number, x2: number, y2: number): string {
 }
 
 const round = (value: number): number => Math.round(value * 100) / 100;
-const colourOf = (colour: number): string => colours[colour % colours.length] ?? '';
+const pickColour = (colour: number): string => colours[colour % colours.length] ?? '';
 const short = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: 3 });
 const escape = (value: string): string =>
   value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 const tickSeconds = 0.01;
 
 /** Returns the fields of /proc/<pid>/stat from the third on, or undefined if the process has ended. */
-function statOf(pid: number): string[] | undefined {
+function readProcStat(pid: number): string[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()?.split(' ');
   } catch {
@@ -12,8 +12,8 @@ function statOf(pid: number): string[] | undefined {
   }
 }
 
-function secondsOf(pid: number, fields: number[]): number {
-  const stat = statOf(pid);
+function readCpuSeconds(pid: number, fields: number[]): number {
+  const stat = readProcStat(pid);
   return fields.reduce((sum, field) => sum + Number(stat?.[field - 3] ?? 0), 0) * tickSeconds;
 }
 
@@ -22,7 +22,7 @@ const ofEndedChildren = [16, 17];
 
 /** Returns the CPU seconds that a process has used, user and system, in all threads. */
 export function cpuSeconds(pid: number): number {
-  return secondsOf(pid, own);
+  return readCpuSeconds(pid, own);
 }
 
 /**
@@ -30,11 +30,14 @@ export function cpuSeconds(pid: number): number {
  * have ended.
  */
 export function cpuSecondsWithChildren(pid: number): number {
-  return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), secondsOf(pid, [...own, ...ofEndedChildren]));
+  return childPids(pid).reduce(
+    (sum, child) => sum + cpuSeconds(child),
+    readCpuSeconds(pid, [...own, ...ofEndedChildren]),
+  );
 }
 
 /** Returns the process ids of its running children. */
-export function childrenOf(pid: number): number[] {
+export function childPids(pid: number): number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       .trim()

@@ -4,7 +4,7 @@ import { type Phases, serveHelper } from './helper.ts';
 import { Histogram } from './histogram.ts';
 import { HttpResponses } from './http-responses.ts';
 import type { LoadPlan, LoadResult } from './load-plan.ts';
-import { requestsOf } from './requests.ts';
+import { createRequests } from './requests.ts';
 
 /**
  * The load generator, a separate process. It receives plans over IPC, one at a time, and returns a result for each. It
@@ -44,7 +44,7 @@ class Load {
   constructor(plan: LoadPlan, tell: (phase: keyof Phases) => void) {
     this.#plan = plan;
     this.#tell = tell;
-    this.#next = requestsOf(plan, randomBytes(9).toString('base64url'));
+    this.#next = createRequests(plan, randomBytes(9).toString('base64url'));
   }
 
   async run(): Promise<LoadResult> {

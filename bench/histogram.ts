@@ -32,7 +32,7 @@ export class Histogram {
     let seen = 0;
     for (let index = 0; index < buckets && this.#count > 0; index++) {
       seen += this.#counts[index] ?? 0;
-      if (seen >= wanted) return Math.min(this.#max, highestOf(index));
+      if (seen >= wanted) return Math.min(this.#max, largestInBucket(index));
     }
     return 0;
   }
@@ -68,7 +68,7 @@ function indexOf(value: number): number {
 }
 
 /** Returns the largest value of a bucket. */
-function highestOf(index: number): number {
+function largestInBucket(index: number): number {
   if (index < 2 * sub) return index;
   const shift = Math.floor(index / sub) - 1;
   return (index - shift * sub + 1) * 2 ** shift - 1;

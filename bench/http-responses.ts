@@ -44,7 +44,7 @@ export class HttpResponses {
   }
 
   #beginBody(chunk: Buffer, from: number, end: number): void {
-    this.#status = statusOf(chunk, from);
+    this.#status = parseStatus(chunk, from);
     const length = contentLength(chunk, from, end);
     this.#isChunked = length === 'chunked';
     this.#missing = length === 'chunked' ? 0 : length;
@@ -63,7 +63,7 @@ export class HttpResponses {
 const zero = 48;
 
 /** Parses the status in `HTTP/1.1 201 …`. */
-function statusOf(chunk: Buffer, from: number): number {
+function parseStatus(chunk: Buffer, from: number): number {
   const status =
     ((chunk[from + 9] ?? 0) - zero) * 100 + ((chunk[from + 10] ?? 0) - zero) * 10 + (chunk[from + 11] ?? 0) - zero;
   if (chunk[from] !== 72 || !(status >= 100 && status < 600))

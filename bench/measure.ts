@@ -50,7 +50,7 @@ export function perItem(reading: Reading, items: number): Reading {
 }
 
 /** Returns the default target: transfers between the side's accounts. */
-export function transfersOf(side: Side): Target {
+export function defaultTarget(side: Side): Target {
   return { kind: 'transfer', accounts: side.accounts };
 }
 
@@ -63,7 +63,7 @@ export async function load(
   options: LoadOptions,
   generator = world.generator,
 ): Promise<Reading> {
-  const meter = meterOf(world, side);
+  const meter = createCpuMeter(world, side);
   const plan: LoadPlan = { ports: side.ports ?? [side.port], credential: side.credential, ...options };
   const timeoutMs = (options.seconds + options.warmUpSeconds) * 1000 + patienceMs;
   const result = await generator.run(plan, timeoutMs, meter.phases);
@@ -73,7 +73,7 @@ export async function load(
 }
 
 /** Measures the CPU use of a side, and of other processes, during the measured time of a helper. */
-export function meterOf(
+export function createCpuMeter(
   world: World,
   side: Side,
 ): {
@@ -81,7 +81,7 @@ export function meterOf(
   /** `cores`: the CPU use of the helper itself. */
   costs(completed: number, cores: number): Pick<Reading, 'cpuMicrosPerRequest' | 'cpuMicros' | 'elsewhere'>;
 } {
-  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
+  const snapshot = () => ({ machine: machineSeconds(), side: world.readCpu(side), at: performance.now() });
   let [before, after] = [snapshot(), snapshot()];
   return {
     phases: {
@@ -116,7 +116,7 @@ export interface Trust {
   wrong: number;
 }
 
-export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'wrong'>[]): Trust {
+export function judgeTrust(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'wrong'>[]): Trust {
   return {
     loads: loads.length,
     elsewhere: loads.length === 0 ? 0 : median(loads.map((one) => one.elsewhere)),
@@ -130,7 +130,7 @@ export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'w
  * Found by a coarse search, once per side and kind of request in a run. A step with a gain of less than 3 % is not
  * taken. A side that has not run yet is warmed up first.
  */
-export async function best(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<Best> {
+export async function best(world: World, side: Side, effort: Effort, target = defaultTarget(side)): Promise<Best> {
   const key = `${side.name} ${target.kind}`;
   const known = world.best.get(key);
   if (known) return known;
@@ -167,7 +167,7 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
   for (const pool of effort.pools) {
     const side = await world.contender(name, pool);
     const { perSecond } = await load(world, side, {
-      target: transfersOf(side),
+      target: defaultTarget(side),
       connections: 64,
       seconds: effort.searchSeconds,
       warmUpSeconds: 1,

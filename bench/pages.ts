@@ -73,14 +73,14 @@ async function signIn(): Promise<string> {
   return `bank_session=${session}`;
 }
 
-const idOf = (prefix: string, kind: string, n: number) =>
+const exampleId = (prefix: string, kind: string, n: number) =>
   `${prefix}_${createHash('md5').update(`${kind} ${n}`).digest('hex')}`;
 
 /** Returns the pages of one account, client, and transfer, which are different ones in each round. */
-function pagesOf(n: number): string[] {
-  const account = `/accounts/${idOf('acc', 'account', n)}`;
-  const transaction = `/transactions/${idOf('txn', 'transfer', n)}`;
-  const counter = `/counter/${idOf('acc', 'account', n)}`;
+function pagePaths(n: number): string[] {
+  const account = `/accounts/${exampleId('acc', 'account', n)}`;
+  const transaction = `/transactions/${exampleId('txn', 'transfer', n)}`;
+  const counter = `/counter/${exampleId('acc', 'account', n)}`;
   const parts = ['', '/transactions', '/entries', '/holds', '/holds/new', '/statement', '/history', '/freezing'];
   return [
     ...['', '/today', '/clients', '/accounts', '/transactions', '/approvals/all', '/books', '/operations', '/audit'],
@@ -89,9 +89,9 @@ function pagesOf(n: number): string[] {
     ...[`/find?q=07${String(n).padStart(8, '0')}`, '/counter?q=amina+otieno', '/clients/new', '/accounts/new'],
     ...parts.map((part) => account + part),
     ...['deposit', 'transfer'].map((kind) => `${counter}/${kind}`),
-    ...['', '/contact', '/notes', '/erasure'].map((part) => `/clients/${idOf('cli', 'client', n)}${part}`),
+    ...['', '/contact', '/notes', '/erasure'].map((part) => `/clients/${exampleId('cli', 'client', n)}${part}`),
     ...['', '/reversal'].map((part) => transaction + part),
-    `/transfers/${idOf('trf', 'transfer', n)}`,
+    `/transfers/${exampleId('trf', 'transfer', n)}`,
   ];
 }
 
@@ -102,7 +102,7 @@ if (options.fill) {
 const cookie = await signIn();
 const times = new Map<string, number[]>();
 for (let round = -2; round < Number(options.rounds); round++) {
-  for (const path of pagesOf(Math.floor(Math.random() * size.accounts))) {
+  for (const path of pagePaths(Math.floor(Math.random() * size.accounts))) {
     const name = path.replace(/_[0-9a-f]{32}/, '').replace(/=07\d+/, '=07…');
     if (!name.includes(options.only)) continue;
     const begun = performance.now();

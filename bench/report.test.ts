@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { goalText, isMet } from './goals.ts';
-import { inTurn, median, ratio, trustOf } from './measure.ts';
+import { inTurn, judgeTrust, median, ratio } from './measure.ts';
 import { markdown, shown } from './report.ts';
-import { requestsOf } from './requests.ts';
+import { createRequests } from './requests.ts';
 import { slopePerHour } from './rows/endurance.ts';
 
 describe('requests', () => {
@@ -12,7 +12,7 @@ describe('requests', () => {
   };
 
   it('each have their own key, their length, and two different accounts', () => {
-    const next = requestsOf(plan, 'run');
+    const next = createRequests(plan, 'run');
     const texts = Array.from({ length: 100 }, next);
     expect(new Set(texts.map((text) => /idempotency-key: (\S+)/.exec(text)?.[1])).size).toBe(100);
     for (const text of texts) {
@@ -32,7 +32,7 @@ describe('requests', () => {
       item: '"$one$other$key"',
       items: 3,
     };
-    const next = requestsOf({ ...plan, target }, 'run');
+    const next = createRequests({ ...plan, target }, 'run');
     const [head = '', body = ''] = next().split('\r\n\r\n');
     expect(head).toContain('POST /p HTTP/1.1');
     expect(head).toContain(`content-length: ${body.length}`);
@@ -41,7 +41,7 @@ describe('requests', () => {
   });
 
   it('use paths in turn', () => {
-    const next = requestsOf({ ...plan, target: { kind: 'get', paths: ['/a', '/b'] } }, 'run');
+    const next = createRequests({ ...plan, target: { kind: 'get', paths: ['/a', '/b'] } }, 'run');
     expect([next(), next(), next()].map((text) => text.split(' ')[1])).toEqual(['/a', '/b', '/a']);
   });
 });
@@ -87,13 +87,13 @@ describe('report', () => {
   });
 
   it('shows how reliable the loads of a group are', () => {
-    const trust = trustOf([
+    const trust = judgeTrust([
       { elsewhere: 0.1, generatorCores: 0.2, wrong: 0 },
       { elsewhere: 0.5, generatorCores: 0.1, wrong: 3 },
       { elsewhere: 0.2, generatorCores: 0.1, wrong: 1 },
     ]);
     expect(markdown({ some: { lines: [], trust } }, {})).toContain('| some | 3 | 0.20 | 0.50 | 0.20 | 4 |');
-    expect(trustOf([])).toEqual({ loads: 0, elsewhere: 0, mostElsewhere: 0, mostGenerator: 0, wrong: 0 });
+    expect(judgeTrust([])).toEqual({ loads: 0, elsewhere: 0, mostElsewhere: 0, mostGenerator: 0, wrong: 0 });
   });
 
   it('supports goals without a target', () => {

@@ -5,7 +5,10 @@ import type { LoadPlan } from './load-plan.ts';
  * Returns the requests of a load as text. Each call returns the next one, with its own Idempotency-Key if it moves
  * money. `run` makes the keys of two loads different. Accounts are chosen uniformly.
  */
-export function requestsOf({ credential, target }: Pick<LoadPlan, 'credential' | 'target'>, run: string): () => string {
+export function createRequests(
+  { credential, target }: Pick<LoadPlan, 'credential' | 'target'>,
+  run: string,
+): () => string {
   const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${credential}\r\n`;
   let count = 0;
   if (target.kind === 'balance' || target.kind === 'get') {

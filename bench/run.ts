@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
-import { efforts, trustOf } from './measure.ts';
+import { efforts, judgeTrust } from './measure.ts';
 import { markdown, shown } from './report.ts';
 import type { Bench, Group, Outcome } from './row.ts';
 import { groups } from './rows.ts';
@@ -69,7 +69,7 @@ async function measureAll(
     try {
       await bench.world.checkpoint();
       const outcome = await group.measure(bench);
-      measured(group.name, (outcomes[group.name] = { ...outcome, trust: trustOf(bench.world.loads) }));
+      measured(group.name, (outcomes[group.name] = { ...outcome, trust: judgeTrust(bench.world.loads) }));
     } catch (error) {
       failed += 1;
       if (!bench.world.stopping) say(`  FAILED: ${(error as Error).message}`);

@@ -240,7 +240,7 @@ export class World {
    * Returns the CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the broker
    * if it is used.
    */
-  cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
+  readCpu({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
     const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));
     return { ...own, ...(usesBroker ? { kafka: cpuSeconds(this.servers.kafka) } : {}), postgres: this.postgresCpu() };
   }

@@ -5,12 +5,12 @@ import type { Bank } from '../clients/typescript/index.ts';
 /** Parses accounts and amounts as users type them, and formats amounts. */
 
 /** Returns the id of an account, from its id or number. */
-export async function accountIdOf(bank: Bank, name: string): Promise<string> {
+export async function resolveAccountId(bank: Bank, name: string): Promise<string> {
   return name.startsWith('acc_') ? name : (await bank.getBalanceByNumber({ accountNumber: name })).account_id;
 }
 
 /** Parses an option that is a decimal which a JavaScript number represents unchanged. */
-export function amountOf(text: string): number {
+export function parseAmount(text: string): number {
   if (/^\d{1,15}(\.\d{1,4})?$/.test(text) && text.replace(/\D|^0+/g, '').length <= 15) return Number(text);
   throw new InvalidArgumentError('must be an amount such as 250.75.');
 }

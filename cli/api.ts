@@ -122,7 +122,7 @@ export function openDatabase(): { url: string; logger: Logger } {
 }
 
 /** Returns an error of a call of the bank as a Failure with the bank's message, and any other error unchanged. */
-export function failureOf(error: unknown): unknown {
+export function toFailure(error: unknown): unknown {
   if (error instanceof BankError)
     return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
   if (error instanceof ApprovalNeededError)
@@ -163,7 +163,7 @@ export function keyOption(): Option {
   return new Option('--key <text>', 'Idempotency-Key: a command repeated with the same key is executed once');
 }
 
-export function callOf({ key }: { key?: string }): { idempotencyKey?: string } {
+export function callOptions({ key }: { key?: string }): { idempotencyKey?: string } {
   return key === undefined ? {} : { idempotencyKey: key };
 }
 
@@ -179,7 +179,7 @@ export function withNames(command: Command): Command {
     .option('--metadata <key=value>', 'your own data stored with it; may be repeated', keyAndValue);
 }
 
-export const namesOf = ({ externalId, metadata }: Names) => ({ external_id: externalId, metadata });
+export const toNames = ({ externalId, metadata }: Names) => ({ external_id: externalId, metadata });
 
 function keyAndValue(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { Failure, failureOf } from './api.ts';
+import { Failure, toFailure } from './api.ts';
 import { addApprovals } from './approvals.ts';
 import { addBatches } from './batches.ts';
 import { addDeadLetters } from './dead-letters.ts';
@@ -63,7 +63,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await program.parseAsync();
 } catch (thrown) {
-  const error = failureOf(thrown);
+  const error = toFailure(thrown);
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else if (error instanceof Failure) {
     process.stderr.write(`${error.message}\n`);

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Bank, Batch, BatchSummary } from '../clients/typescript/index.ts';
-import { amountOf, money } from './accounts.ts';
-import { answer, callOf, Failure, jsonOption, type Names, namesOf, openBank, withNames } from './api.ts';
+import { money, parseAmount } from './accounts.ts';
+import { answer, callOptions, Failure, jsonOption, type Names, openBank, toNames, withNames } from './api.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
 interface BatchOptions extends Names {
@@ -35,7 +35,7 @@ Example:
     .action(async (file: string, options: BatchOptions) => {
       const mode = options.atomic ? 'atomic' : 'independent';
       showBatch(
-        await openBank().createBatch({ mode, items: itemsIn(file), ...namesOf(options) }, callOf(options)),
+        await openBank().createBatch({ mode, items: itemsIn(file), ...toNames(options) }, callOptions(options)),
         options,
       );
     });
@@ -61,7 +61,7 @@ Example:
 function itemsIn(file: string): Items {
   try {
     return JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>
-      typeof value === 'number' ? amountOf(context?.source ?? '') : value,
+      typeof value === 'number' ? parseAmount(context?.source ?? '') : value,
     ) as Items;
   } catch (error) {
     throw new Failure(2, `${file}: ${(error as Error).message}`);

@@ -86,9 +86,9 @@ async function runDemo(bank: Bank, report: (step: Step) => void): Promise<void> 
   if (!isFollowed) say('Events are not shown: KAFKA_BROKERS is not set.');
   const following = isFollowed ? await followEvents(eventTopics, 'end', (event) => listener.take(event)) : undefined;
   const nextEvents = async (count: number) => (isFollowed ? listener.next(count) : []);
-  const entriesOf = async (transaction_id: string) => (await bank.getTimeline({ transaction_id })).entries;
+  const readEntries = async (transaction_id: string) => (await bank.getTimeline({ transaction_id })).entries;
   try {
-    await takeSteps(bank, { report, nextEvents, entriesOf, follow: (account) => listener.accounts.add(account) });
+    await takeSteps(bank, { report, nextEvents, readEntries, follow: (account) => listener.accounts.add(account) });
   } finally {
     await following?.stop();
   }
@@ -98,11 +98,11 @@ interface StepContext {
   report(step: Step): void;
   /** Returns this number of events, those of the last step. */
   nextEvents(count: number): Promise<Event[]>;
-  entriesOf(transactionId: string): Promise<Entry[]>;
+  readEntries(transactionId: string): Promise<Entry[]>;
   follow(accountId: string): void;
 }
 
-async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: StepContext): Promise<void> {
+async function takeSteps(bank: Bank, { report, nextEvents, readEntries, follow }: StepContext): Promise<void> {
   const { client_id } = await bank.createClient({
     client_type: 'Retail',
     first_name: 'Amina',
@@ -123,7 +123,7 @@ async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: 
     const [first] = await bank.listTransactions({ account_id }).toArray(1);
     report({
       title,
-      entries: first === undefined ? [] : await entriesOf(first.transaction_id),
+      entries: first === undefined ? [] : await readEntries(first.transaction_id),
       events: await nextEvents(first === undefined ? 1 : 2),
     });
     return account_id;
@@ -140,14 +140,14 @@ async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: 
       amount,
       description: title,
     });
-    report({ title, entries: await entriesOf(transaction_id), events: await nextEvents(1) });
+    report({ title, entries: await readEntries(transaction_id), events: await nextEvents(1) });
   };
   const transfer = async (from_account_id: string, to_account_id: string, amount: number, title: string) => {
     const { transfer_id } = await bank.createTransfer({ from_account_id, to_account_id, amount, description: title });
     const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
     report({
       title,
-      entries: leg === undefined ? [] : await entriesOf(leg.transaction_id),
+      entries: leg === undefined ? [] : await readEntries(leg.transaction_id),
       events: await nextEvents(3),
     });
   };
@@ -172,7 +172,7 @@ async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: 
     const { transaction } = await bank.captureHold({ hold_id, amount, description: title });
     report({
       title,
-      entries: transaction === undefined ? [] : await entriesOf(transaction.transaction_id),
+      entries: transaction === undefined ? [] : await readEntries(transaction.transaction_id),
       events: await nextEvents(2),
     });
   };
@@ -186,7 +186,7 @@ async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: 
     const entries = [];
     for (const { transfer } of results) {
       const [leg] = await bank.listTransactions({ transfer_id: transfer?.transfer_id }).toArray(1);
-      entries.push(...(leg === undefined ? [] : await entriesOf(leg.transaction_id)));
+      entries.push(...(leg === undefined ? [] : await readEntries(leg.transaction_id)));
     }
     report({ title, entries, events: await nextEvents(3 * payments.length) });
   };

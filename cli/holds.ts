@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import type { Hold } from '../clients/typescript/index.ts';
-import { accountIdOf, amountOf, money } from './accounts.ts';
-import { answer, callOf, jsonOption, keyOption, moment, type Names, namesOf, openBank, withNames } from './api.ts';
+import { money, parseAmount, resolveAccountId } from './accounts.ts';
+import { answer, callOptions, jsonOption, keyOption, moment, type Names, openBank, toNames, withNames } from './api.ts';
 import { balanceLines, transactionLine, transferLine } from './postings.ts';
 
 interface HoldOptions extends Names {
@@ -25,7 +25,7 @@ export function addHolds(program: Command): void {
   withNames(group.command('place'))
     .description('Reserve money: the available balance falls, the balance does not')
     .argument('<account>', 'its number, such as SAV-1234567897, or its id')
-    .argument('<amount>', 'such as 250.75', amountOf)
+    .argument('<amount>', 'such as 250.75', parseAmount)
     .option('--expires-at <time>', 'end of the hold (ISO 8601), at most 31 days ahead; default: 7 days', moment)
     .option('--currency <code>', "must be the account's currency")
     .option('--description <text>', 'text on the statement after the capture')
@@ -36,11 +36,11 @@ export function addHolds(program: Command): void {
     .action(async (account: string, amount: number, options: HoldOptions) => {
       const bank = openBank();
       const { currency, description, reference } = options;
-      const account_id = await accountIdOf(bank, account);
+      const account_id = await resolveAccountId(bank, account);
       const expires_at = options.expiresAt?.toISOString();
       const hold = await bank.placeHold(
-        { account_id, amount, currency, description, reference, expires_at, ...namesOf(options) },
-        callOf(options),
+        { account_id, amount, currency, description, reference, expires_at, ...toNames(options) },
+        callOptions(options),
       );
       answer(options, hold, holdLine(hold), ...(await balanceLines(bank, account_id, options)));
     });
@@ -50,7 +50,7 @@ export function addHolds(program: Command): void {
       'Take held money: in cash (scope transactions:write too) or to another account (scope transfers:write too)',
     )
     .argument('<hold_id>')
-    .addArgument(new Argument('[amount]', 'default: everything that is still held').argParser(amountOf))
+    .addArgument(new Argument('[amount]', 'default: everything that is still held').argParser(parseAmount))
     .option('--to <account>', 'account that receives the money; without it, cash')
     .option('--keep-rest', 'keep the rest held instead of releasing it')
     .option('--description <text>', 'text on the statement; default: that of the hold')
@@ -60,10 +60,10 @@ export function addHolds(program: Command): void {
     .action(async (hold_id: string, amount: number | undefined, options: HoldOptions) => {
       const bank = openBank();
       const { to, keepRest, description } = options;
-      const to_account_id = to === undefined ? undefined : await accountIdOf(bank, to);
+      const to_account_id = to === undefined ? undefined : await resolveAccountId(bank, to);
       const captured = await bank.captureHold(
-        { hold_id, amount, to_account_id, final: !keepRest, description, ...namesOf(options) },
-        callOf(options),
+        { hold_id, amount, to_account_id, final: !keepRest, description, ...toNames(options) },
+        callOptions(options),
       );
       const { hold, transaction, transfer } = captured;
       const booked = [
@@ -79,7 +79,7 @@ export function addHolds(program: Command): void {
     .addOption(keyOption())
     .addOption(jsonOption())
     .action(async (hold_id: string, options: HoldOptions) => {
-      const hold = await openBank().releaseHold({ hold_id }, callOf(options));
+      const hold = await openBank().releaseHold({ hold_id }, callOptions(options));
       answer(options, hold, holdLine(hold));
     });
 
@@ -100,7 +100,7 @@ export function addHolds(program: Command): void {
     .action(async (account: string, options: HoldOptions) => {
       const bank = openBank();
       const { status } = options;
-      const holds = await bank.listHolds({ account_id: await accountIdOf(bank, account), status }).toArray(1000);
+      const holds = await bank.listHolds({ account_id: await resolveAccountId(bank, account), status }).toArray(1000);
       answer(options, holds, ...holds.map(holdLine));
     });
 }

@@ -17,7 +17,7 @@ export class Names {
       grown.set(this.#hashes);
       this.#hashes = grown;
     }
-    this.#hashes[this.#count++] = hashOf(name);
+    this.#hashes[this.#count++] = hashName(name);
   }
 
   /** Must be called after the last `add` and before queries. */
@@ -28,7 +28,7 @@ export class Names {
   }
 
   has(name: string): boolean {
-    const sought = hashOf(name);
+    const sought = hashName(name);
     let [low, high] = [0, this.#count];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -39,11 +39,11 @@ export class Names {
   }
 
   mayBeRepeated(name: string): boolean {
-    return this.#repeated.size > 0 && this.#repeated.has(hashOf(name));
+    return this.#repeated.size > 0 && this.#repeated.has(hashName(name));
   }
 }
 
-function hashOf(name: string): number {
+function hashName(name: string): number {
   return Number.parseInt(hash('sha1', name).slice(0, 13), 16);
 }
 

@@ -81,13 +81,13 @@ export async function readBooks(bank: Bank): Promise<Books> {
     balances.map(({ currency, assets, liabilities }) => {
       const cash = systemAccounts
         .filter((account) => account.currency === currency)
-        .reduce((sum, { balance }) => sum + minorOf(balance, currency), 0n);
+        .reduce((sum, { balance }) => sum + balanceMinor(balance, currency), 0n);
       // Assets are Teller, Vault, and the loans.
       return [
         currency,
         {
-          deposits: fromMinor(minorOf(liabilities, currency), currency),
-          loans: fromMinor(minorOf(assets, currency) - cash, currency),
+          deposits: fromMinor(balanceMinor(liabilities, currency), currency),
+          loans: fromMinor(balanceMinor(assets, currency) - cash, currency),
         },
       ];
     }),
@@ -95,7 +95,7 @@ export async function readBooks(bank: Bank): Promise<Books> {
 }
 
 /** Returns the growth of the books. */
-export function gainOf(before: Books, after: Books): (currency: string) => { deposits: bigint; loans: bigint } {
+export function compareBooks(before: Books, after: Books): (currency: string) => { deposits: bigint; loans: bigint } {
   const minor = (books: Books, currency: string, part: 'deposits' | 'loans') =>
     BigInt((books[currency]?.[part] ?? '0').replace('.', ''));
   return (currency) => ({
@@ -104,7 +104,7 @@ export function gainOf(before: Books, after: Books): (currency: string) => { dep
   });
 }
 
-function minorOf(balance: number, currency: string): bigint {
+function balanceMinor(balance: number, currency: string): bigint {
   return BigInt(balance.toFixed(currencyDigits(currency)).replace('.', ''));
 }
 

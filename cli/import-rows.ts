@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { NumberText } from '#libs/contracts/money.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
-import { CsvError, csvRecords, textOf } from '#libs/service/csv.ts';
+import { CsvError, csvRecords, decodeText } from '#libs/service/csv.ts';
 import { internationalPhones } from '#services/gateway/api/input.ts';
 import { Failure } from './api.ts';
 import { Names } from './import-names.ts';
@@ -73,7 +73,7 @@ export async function survey(kind: Kind, path: string): Promise<Surveyed> {
     externalIds: new Names(),
     accountNumbers: new Names(),
   };
-  for await (const row of rowsOf(surveyed)) {
+  for await (const row of readRows(surveyed)) {
     surveyed.rows++;
     surveyed.externalIds.add(row.values['external_id']);
     surveyed.accountNumbers.add(row.values['account_number']);
@@ -84,10 +84,10 @@ export async function survey(kind: Kind, path: string): Promise<Surveyed> {
 }
 
 /** Reads the rows after the header, and sets the columns. */
-export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
+export async function* readRows(file: Surveyed): AsyncGenerator<Row, void> {
   let columns: string[] | undefined;
   try {
-    for await (const { line, fields, fault } of csvRecords(textOf(createReadStream(file.path)))) {
+    for await (const { line, fields, fault } of csvRecords(decodeText(createReadStream(file.path)))) {
       if (columns === undefined) columns = file.columns = checkedColumns(file, fields);
       else yield { line, fields, ...(fault === undefined ? read(columns, fields) : { values: {}, fault }) };
     }
@@ -120,14 +120,14 @@ function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'
       .map((column, at) => [column, fields[at] ?? ''])
       .filter(([column = '', text]) => text !== '' && !(refusedColumns as readonly string[]).includes(column)),
   );
-  return { values, fault: faultOf(columns, values) };
+  return { values, fault: findFault(columns, values) };
 }
 
 /**
  * Returns why the row cannot be sent, before the bank's own rules are checked: without an external_id, it could not be
  * found again.
  */
-function faultOf(
+function findFault(
   columns: string[],
   { external_id, opening_balance = '0', ...values }: Record<string, string>,
 ): string | undefined {
@@ -145,7 +145,7 @@ type Body = Record<string, unknown>;
 
 /** Returns the body of POST /clients. */
 export function clientBody({ values }: Row, home: HomeCountry | undefined): Body {
-  return internationalPhones(fieldsOf(values), home);
+  return internationalPhones(toFields(values), home);
 }
 
 /** Returns the body of POST /accounts. The amount is a JSON number with the digits of the file. */
@@ -153,7 +153,7 @@ export function accountBody(
   { values: { client_external_id: _, opening_balance = '0', ...values } }: Row,
   client_id: string,
 ): Body {
-  return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance), migrated: true };
+  return { client_id, ...toFields(values), initial_deposit: Number(opening_balance), migrated: true };
 }
 
 /** Parses the row as the bank does: numbers keep their digits. */
@@ -163,7 +163,7 @@ export function asRead(body: Body): Body {
     : body;
 }
 
-function fieldsOf(values: Record<string, string>): Body {
+function toFields(values: Record<string, string>): Body {
   const isNote = ([column]: [string, string]) => column.startsWith('metadata.');
   const notes = Object.entries(values)
     .filter(isNote)

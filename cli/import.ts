@@ -7,14 +7,14 @@ import { parseFields } from '#services/gateway/api/input.ts';
 import { Refused } from '#services/gateway/http/errors.ts';
 import { createProgress, Failure, jsonOption, openBank, print, printJson, say } from './api.ts';
 import { Lines } from './import-names.ts';
-import { booksBefore, type Counts, gainOf, type Report, readBooks, Sums, writeReport } from './import-report.ts';
+import { booksBefore, type Counts, compareBooks, type Report, readBooks, Sums, writeReport } from './import-report.ts';
 import {
   accountBody,
   asRead,
   clientBody,
   type Row,
+  readRows,
   refusedColumns,
-  rowsOf,
   type Surveyed,
   survey,
 } from './import-rows.ts';
@@ -69,7 +69,7 @@ Example:
       if (last === undefined) throw new Failure(2, '--clients, --accounts, or both are needed');
       const { report, refusedFiles } = options.dryRun
         ? await tryOut(files, options)
-        : await importAll(files, `${baseOf(last.path)}.report.json`, options);
+        : await importAll(files, `${baseName(last.path)}.report.json`, options);
       if (options.json) printJson(report);
       else show(report, options);
       if (refusedFiles.length > 0) throw new Failure(1, `refused rows: ${refusedFiles.join(', ')}`);
@@ -91,7 +91,7 @@ async function importAll(files: Surveyed[], reportFile: string, options: ImportO
   const books_before = await booksBefore(reportFile, bank);
   const importer = createImporter(bank, homeCountry(options.country, options.callingCode));
   const { counts, sums, refusedFiles } = await takeAll(files, (kind, row) => importer[kind](row));
-  const report = { ...counts, currencies: sums.against(gainOf(books_before, await readBooks(bank))) };
+  const report = { ...counts, currencies: sums.against(compareBooks(books_before, await readBooks(bank))) };
   writeReport(reportFile, { books_before, ...report });
   return { report, refusedFiles };
 }
@@ -160,7 +160,7 @@ async function takeRows(file: Surveyed, take: (row: Row) => Promise<Outcome>): P
   const begun = performance.now();
   try {
     writeSync(out, csvLine([...kept, ...refusedColumns]));
-    await inLanes(rowsOf(file), async (row) => {
+    await inLanes(readRows(file), async (row) => {
       const fault = row.fault ?? repeated(row);
       const outcome = fault === undefined ? await take(row) : { refused: fault };
       if (typeof outcome === 'string') counts[outcome]++;
@@ -186,8 +186,8 @@ async function takeRows(file: Surveyed, take: (row: Row) => Promise<Outcome>): P
   return counts;
 }
 
-const baseOf = (path: string): string => path.replace(/\.csv$/i, '');
-const refusedName = ({ path }: Surveyed): string => `${baseOf(path)}.refused.csv`;
+const baseName = (path: string): string => path.replace(/\.csv$/i, '');
+const refusedName = ({ path }: Surveyed): string => `${baseName(path)}.refused.csv`;
 
 function show({ clients, accounts, currencies }: Report, { dryRun }: ImportOptions): void {
   for (const [kind, counts] of Object.entries({ clients, accounts })) {

@@ -101,7 +101,7 @@ async function load(bank: Bank, accounts: string[], { seconds, rate, kind }: Loa
             tookMs.push(performance.now() - dueAt);
             count('Completed');
           },
-          (error: unknown) => void count(outcomeOf(error)),
+          (error: unknown) => void count(describeOutcome(error)),
         )
         .finally(() => underWay.delete(call));
       underWay.add(call);
@@ -138,7 +138,7 @@ async function send(bank: Bank, accounts: string[], n: number, kind: LoadOptions
     });
 }
 
-function outcomeOf(error: unknown): string {
+function describeOutcome(error: unknown): string {
   if (error instanceof BankError) return error.code;
   if (error instanceof NoAnswerError) return 'no_answer';
   throw error;

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Bank, Client } from '../clients/typescript/index.ts';
-import { accountIdOf, amountOf, money } from './accounts.ts';
-import { answer, callOf, jsonOption, keyOption, type Names, namesOf, openBank, withNames } from './api.ts';
+import { money, parseAmount, resolveAccountId } from './accounts.ts';
+import { answer, callOptions, jsonOption, keyOption, type Names, openBank, toNames, withNames } from './api.ts';
 
 interface ClientOptions extends Names {
   firstName?: string;
@@ -56,15 +56,15 @@ export function addOpening(program: Command): void {
     .action(async (options: ClientOptions) => {
       const isCompany = options.companyName !== undefined || options.registrationNumber !== undefined;
       // The bank names missing fields and fields of the other client type.
-      const body = { client_type: isCompany ? 'Corporate' : 'Retail', ...detailsOf(options) };
-      const client = await openBank().createClient(body as Parameters<Bank['createClient']>[0], callOf(options));
+      const body = { client_type: isCompany ? 'Corporate' : 'Retail', ...clientDetails(options) };
+      const client = await openBank().createClient(body as Parameters<Bank['createClient']>[0], callOptions(options));
       answer(options, client, clientLine(client));
     });
   withDetails(clients.command('change <client_id>'))
     .description('Change the given fields of a client; the others stay as they are')
     .addHelpText('after', '\nExample:\n  bank client change cli_… --phone +254700000002 --metadata branch=Mombasa')
     .action(async (client_id: string, options: ClientOptions) => {
-      const client = await openBank().updateClient({ client_id, ...detailsOf(options) });
+      const client = await openBank().updateClient({ client_id, ...clientDetails(options) });
       answer(options, client, clientLine(client));
     });
   clients
@@ -93,7 +93,7 @@ export function addOpening(program: Command): void {
     .option(
       '--initial-deposit <amount>',
       'amount of the first deposit; for a Loan, the principal paid out (scope transactions:write)',
-      amountOf,
+      parseAmount,
     )
     .option('--number <number>', 'account number from another system (scope accounts:import)')
     .addOption(keyOption())
@@ -101,8 +101,8 @@ export function addOpening(program: Command): void {
     .addHelpText('after', '\nExample:\n  bank account open cli_… --type Savings --currency KES --initial-deposit 1500')
     .action(async (client_id: string, options: AccountOptions) => {
       const { type: account_type, currency, initialDeposit: initial_deposit, number: account_number } = options;
-      const opening = { client_id, account_type, currency, initial_deposit, account_number, ...namesOf(options) };
-      const account = await openBank().openAccount(opening, callOf(options));
+      const opening = { client_id, account_type, currency, initial_deposit, account_number, ...toNames(options) };
+      const account = await openBank().openAccount(opening, callOptions(options));
       answer(options, account, accountLine(account));
     });
   accounts
@@ -126,8 +126,8 @@ export function addOpening(program: Command): void {
     .action(async (name: string, status: 'Active' | 'Inactive' | 'Frozen', options: StatusOptions) => {
       const bank = openBank();
       const { reason, note } = options;
-      const account_id = await accountIdOf(bank, name);
-      const account = await bank.changeAccountStatus({ account_id, status, reason, note }, callOf(options));
+      const account_id = await resolveAccountId(bank, name);
+      const account = await bank.changeAccountStatus({ account_id, status, reason, note }, callOptions(options));
       answer(options, account, accountLine(account));
     });
 }
@@ -147,7 +147,7 @@ function withDetails(command: Command): Command {
   ).addOption(jsonOption());
 }
 
-const detailsOf = (options: ClientOptions) => ({
+const clientDetails = (options: ClientOptions) => ({
   first_name: options.firstName,
   last_name: options.lastName,
   company_name: options.companyName,
@@ -157,7 +157,7 @@ const detailsOf = (options: ClientOptions) => ({
   address: options.address,
   ussd_phone_number: options.ussdPhone,
   ussd_status: options.ussdStatus,
-  ...namesOf(options),
+  ...toNames(options),
 });
 
 export function clientLine(client: Client): string {

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { type Bank, BankError, NoAnswerError, type Transaction, type Transfer } from '../clients/typescript/index.ts';
-import { accountIdOf, amountOf, money } from './accounts.ts';
-import { answer, callOf, jsonOption, keyOption, type Names, namesOf, openBank, withNames } from './api.ts';
+import { money, parseAmount, resolveAccountId } from './accounts.ts';
+import { answer, callOptions, jsonOption, keyOption, type Names, openBank, toNames, withNames } from './api.ts';
 
 interface PostingOptions extends Names {
   currency?: string;
@@ -12,7 +12,7 @@ interface PostingOptions extends Names {
 }
 
 const account = () => new Argument('<account>', 'its number, such as SAV-1234567897, or its id');
-const amount = () => new Argument('<amount>', 'such as 250.75').argParser(amountOf);
+const amount = () => new Argument('<amount>', 'such as 250.75').argParser(parseAmount);
 
 /** `bank deposit|withdraw|transfer|reverse`. */
 export function addPostings(program: Command): void {
@@ -26,10 +26,10 @@ export function addPostings(program: Command): void {
       .addHelpText('after', `\nExample:\n  bank ${name} SAV-1234567897 250.75 --description Cash`)
       .action(async (to: string, paid: number, options: PostingOptions) => {
         const bank = openBank();
-        const account_id = await accountIdOf(bank, to);
+        const account_id = await resolveAccountId(bank, to);
         const transaction = await bank.createTransaction(
-          { account_id, transaction_type, amount: paid, ...fieldsOf(options), reference: options.reference },
-          callOf(options),
+          { account_id, transaction_type, amount: paid, ...postingFields(options), reference: options.reference },
+          callOptions(options),
         );
         answer(options, transaction, transactionLine(transaction), ...(await balanceLines(bank, account_id, options)));
       });
@@ -46,10 +46,13 @@ export function addPostings(program: Command): void {
     .addHelpText('after', '\nExample:\n  bank transfer SAV-1234567897 CHK-9876543217 100 --description Rent')
     .action(async (from: string, to: string, moved: number, options: PostingOptions) => {
       const bank = openBank();
-      const [from_account_id, to_account_id] = await Promise.all([accountIdOf(bank, from), accountIdOf(bank, to)]);
+      const [from_account_id, to_account_id] = await Promise.all([
+        resolveAccountId(bank, from),
+        resolveAccountId(bank, to),
+      ]);
       const transfer = await bank.createTransfer(
-        { from_account_id, to_account_id, amount: moved, ...fieldsOf(options) },
-        callOf(options),
+        { from_account_id, to_account_id, amount: moved, ...postingFields(options) },
+        callOptions(options),
       );
       answer(options, transfer, transferLine(transfer), ...(await balanceLines(bank, from_account_id, options)));
     });
@@ -65,9 +68,12 @@ export function addPostings(program: Command): void {
     .addHelpText('after', '\nExample:\n  bank reverse trf_… --reason "sent twice"')
     .action(async (id: string, options: { reason: string } & PostingOptions) => {
       const bank = openBank();
-      const transaction_id = id.startsWith('trf_') ? await legOf(bank, id) : id;
+      const transaction_id = id.startsWith('trf_') ? await findLeg(bank, id) : id;
       const { reason } = options;
-      const reversal = await bank.reverseTransaction({ transaction_id, reason, ...namesOf(options) }, callOf(options));
+      const reversal = await bank.reverseTransaction(
+        { transaction_id, reason, ...toNames(options) },
+        callOptions(options),
+      );
       answer(options, reversal, transactionLine(reversal));
     });
 }
@@ -82,14 +88,14 @@ function common(command: Command): Command {
     .addOption(jsonOption());
 }
 
-const fieldsOf = ({ currency, description, ...names }: PostingOptions) => ({
+const postingFields = ({ currency, description, ...names }: PostingOptions) => ({
   currency,
   description,
-  ...namesOf(names),
+  ...toNames(names),
 });
 
 /** Returns the id of one of the transfer's two transactions. Throws the bank's 404 if the transfer is unknown. */
-async function legOf(bank: Bank, transfer_id: string): Promise<string> {
+async function findLeg(bank: Bank, transfer_id: string): Promise<string> {
   const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
   if (leg === undefined) await bank.getTransfer({ transfer_id });
   return leg?.transaction_id ?? '';

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { countRepublishable, republish } from '#libs/postgres/outbox/republish.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { reasonOf } from '#libs/service/logger.ts';
+import { errorMessage } from '#libs/service/logger.ts';
 import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
 import { republishMasters } from '#services/accounts/masters.ts';
 import { republishAllBalances } from '#services/ledger/batch/republish.ts';
@@ -81,7 +81,7 @@ async function withOutbox(schema: string, use: (pool: Pool) => Promise<void>): P
   } catch (error) {
     throw error instanceof Failure
       ? error
-      : new Failure(3, `the outbox of ${schema} cannot be used: ${reasonOf(error)}`);
+      : new Failure(3, `the outbox of ${schema} cannot be used: ${errorMessage(error)}`);
   } finally {
     await pool.end();
   }

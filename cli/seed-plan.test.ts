@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { planOf } from './seed-plan.ts';
+import { createPlan } from './seed-plan.ts';
 
 const options = { clients: 200, days: 90, seed: 7 };
-const plan = planOf(options);
+const plan = createPlan(options);
 const steps = plan.chains.flat();
 
 test('the seed determines everything', () => {
-  expect(planOf(options)).toEqual(plan);
-  expect(planOf({ ...options, seed: 8 })).not.toEqual(plan);
+  expect(createPlan(options)).toEqual(plan);
+  expect(createPlan({ ...options, seed: 8 })).not.toEqual(plan);
 });
 
 test('the bank is realistic: all account types, salaries, rents, groceries, loans, freezes, and refusals', () => {
@@ -35,7 +35,7 @@ test('the bank is realistic: all account types, salaries, rents, groceries, loan
 test.each([options, { clients: 5, days: 3650, seed: 1 }, { clients: 30, days: 1, seed: 9999 }])(
   'only intended refusals lack funds, and no loan is overpaid: %o',
   (given) => {
-    const { accounts, chains } = planOf(given);
+    const { accounts, chains } = createPlan(given);
     const balances = accounts.map(({ initial_deposit = 0 }) => Math.round(initial_deposit * 100));
     const move = (account: number, amount: number) => {
       const balance = (balances[account] ?? 0) + Math.round(amount * 100);

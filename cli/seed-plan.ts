@@ -46,7 +46,7 @@ const currency = 'KES';
 const highestSalary = 260_000;
 const highestSupply = 40_000;
 
-export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
+export function createPlan({ clients, days, seed }: SeedOptions): SeedPlan {
   const plan: SeedPlan = { clients: [], accounts: [], chains: [] };
   const firmCount = Math.min(firms.length, Math.max(4, Math.floor(clients / 8)), clients);
   // This is enough that no salary and no payment to a supplier is refused.
@@ -59,7 +59,7 @@ export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
       registration_number: `CPR-${2000 + seed}-${index + 1}`,
       email: `accounts${index + 1}@example.com`,
       contact_number: phone(seed, index),
-      external_id: nameOf(seed, 'client', index),
+      external_id: externalId(seed, 'client', index),
       metadata: { trade },
       address: `${streets[index % streets.length]}, Nairobi`,
     });
@@ -69,7 +69,7 @@ export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
       account_type: 'Current',
       currency,
       initial_deposit: trade === 'employer' ? funds : 250_000,
-      external_id: nameOf(seed, 'account', plan.accounts.length),
+      external_id: externalId(seed, 'account', plan.accounts.length),
     });
   }
   for (let index = firmCount; index < clients; index++) addPerson(plan, byTrade, { index, days, seed });
@@ -78,22 +78,22 @@ export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
 }
 
 /** Returns the external_id of a client or an account, by its number in the plan. */
-function nameOf(seed: number, kind: 'client' | 'account', number: number): string {
+function externalId(seed: number, kind: 'client' | 'account', number: number): string {
   return `seed-${seed}-${kind}-${number}`;
 }
 
 /** Plans the monthly payments of a company to its suppliers, in one batch. */
 function addSuppliers(
   plan: SeedPlan,
-  firmsOf: Record<Trade, number[]>,
+  firmsByTrade: Record<Trade, number[]>,
   { employer, days, seed }: { employer: number; days: number; seed: number },
 ): void {
   const random = createRandom(seed * 100_003 - employer - 1);
   const steps: Step[] = [];
   for (let day = 14; day < days; day += 30) {
-    const month = dateOf(day).slice(0, 7);
+    const month = formatDay(day).slice(0, 7);
     const items = (['landlord', 'utility', 'grocer'] as const).map((trade) => ({
-      to: random.pick(firmsOf[trade]),
+      to: random.pick(firmsByTrade[trade]),
       amount: random.whole(5, highestSupply / 1000) * 1000,
       description: `Supplier ${trade} ${month}`,
     }));
@@ -121,7 +121,7 @@ interface Life {
   steps: Step[];
 }
 
-function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, days, seed }: Person): void {
+function addPerson(plan: SeedPlan, firmsByTrade: Record<Trade, number[]>, { index, days, seed }: Person): void {
   const random = createRandom(seed * 100_003 + index);
   const [first, last] = [random.pick(firstNames), random.pick(lastNames)];
   const number = phone(seed, index);
@@ -131,7 +131,7 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
     last_name: last,
     email: `${first}.${last}${index}@example.org`.toLowerCase(),
     contact_number: number,
-    external_id: nameOf(seed, 'client', index),
+    external_id: externalId(seed, 'client', index),
     address: `${random.whole(1, 400)} ${random.pick(streets)}, Nairobi`,
     ...(random.chance(0.7) ? { ussd_phone_number: number, ussd_status: 'active' } : {}),
   });
@@ -141,7 +141,7 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
       account_type,
       currency,
       initial_deposit,
-      external_id: nameOf(seed, 'account', plan.accounts.length),
+      external_id: externalId(seed, 'account', plan.accounts.length),
     }) - 1;
   const salary = random.whole(35, highestSalary / 1000) * 1000;
   const balance = random.whole(5, 80) * 500;
@@ -157,10 +157,10 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
     steps: [],
   };
   const places = {
-    employer: random.pick(firmsOf.employer),
-    landlord: random.pick(firmsOf.landlord),
-    grocer: random.pick(firmsOf.grocer),
-    utility: random.pick(firmsOf.utility),
+    employer: random.pick(firmsByTrade.employer),
+    landlord: random.pick(firmsByTrade.landlord),
+    grocer: random.pick(firmsByTrade.grocer),
+    utility: random.pick(firmsByTrade.utility),
   };
   const frozenFrom = random.chance(0.04) ? random.whole(Math.floor(days / 2), days) : undefined;
   for (let day = 0; day < days; day++) {
@@ -173,7 +173,7 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
 /** Plans one day of a person with an account. */
 function live(life: Life, { employer, landlord, grocer, utility }: Record<Trade, number>, day: number): void {
   const { random, checking, savings, loan, salary, steps } = life;
-  const date = dateOf(day);
+  const date = formatDay(day);
   const month = date.slice(0, 7);
   const pay = (to: number, amount: number, description: string): boolean => {
     if (amount > life.balance) return false;
@@ -257,7 +257,7 @@ function holdFuel(life: Life, station: number, date: string): void {
  * remains frozen.
  */
 function freeze({ random, checking, steps }: Life, day: number): boolean {
-  const date = dateOf(day);
+  const date = formatDay(day);
   steps.push({
     kind: 'status',
     account: checking,
@@ -279,7 +279,7 @@ function freeze({ random, checking, steps }: Life, day: number): boolean {
   return false;
 }
 
-function dateOf(day: number): string {
+function formatDay(day: number): string {
   return new Date(firstDay + day * dayMs).toISOString().slice(0, 10);
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type Bank, BankError } from '../clients/typescript/index.ts';
 import { createProgress, Failure, openBank, print, printJson, wholeNumber } from './api.ts';
 import { inLanes } from './lanes.ts';
-import { planOf, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
+import { createPlan, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
 
 /** `bank seed`: creates a realistic bank, which is the same for the same options. */
 export function addSeed(program: Command): void {
@@ -44,7 +44,7 @@ interface Counts {
 
 async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
   const begun = performance.now();
-  const plan = planOf(options);
+  const plan = createPlan(options);
   const key = (kind: string, ...numbers: number[]) => ({
     idempotencyKey: `seed ${options.seed}, ${options.clients} clients, ${options.days} days: ${kind} ${numbers.join('/')}`,
   });
@@ -74,12 +74,12 @@ async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
     clients: clientIds.length,
     accounts: accountIds.length,
     operations: steps,
-    refused: refusalsOf(plan),
+    refused: countRefusals(plan),
     seconds: Number(((performance.now() - begun) / 1000).toFixed(1)),
   };
 }
 
-function refusalsOf({ chains }: SeedPlan): number {
+function countRefusals({ chains }: SeedPlan): number {
   return chains.flat().filter((step) => 'refused' in step && step.refused !== undefined).length;
 }
 
@@ -111,13 +111,13 @@ async function take(bank: Bank, accountIds: string[], step: Step, options: { ide
     const { kind: _kind, account, refused, ...body } = step;
     const outcome = await bank
       .createTransaction({ account_id: id(account), ...body }, options)
-      .then(() => undefined, codeOf);
+      .then(() => undefined, errorCode);
     if (outcome !== refused)
       throw new Failure(1, `${body.description}: expected ${refused}, but the outcome was ${outcome ?? 'Completed'}`);
   }
 }
 
-function codeOf(error: unknown): string {
+function errorCode(error: unknown): string {
   if (error instanceof BankError && error.status < 500) return error.code;
   throw error;
 }

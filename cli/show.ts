@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Bank } from '../clients/typescript/index.ts';
-import { accountIdOf, money } from './accounts.ts';
+import { money, resolveAccountId } from './accounts.ts';
 import { answer, Failure, jsonOption, moment, openBank, print, printJson } from './api.ts';
 import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
@@ -27,7 +27,7 @@ export function addShow(program: Command): void {
     .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
     .action(async (account: string, options: { at?: Date; json?: true }) => {
       const bank = openBank();
-      const account_id = await accountIdOf(bank, account);
+      const account_id = await resolveAccountId(bank, account);
       const found = await bank.getAccountBalance({ account_id, at: options.at?.toISOString() });
       const { account_number, balance, available_balance, currency, at, sequence } = found;
       const available = available_balance === undefined ? [] : [`available ${money(available_balance, currency)}`];
@@ -48,7 +48,7 @@ export function addShow(program: Command): void {
     )
     .action(async (account: string, { from, to, json, html }: StatementOptions) => {
       const bank = openBank();
-      const account_id = await accountIdOf(bank, account);
+      const account_id = await resolveAccountId(bank, account);
       const period = { account_id, from: from?.toISOString(), to: to?.toISOString() };
       if (html !== undefined) return writeStatement(html, await bank.getStatementHtml(period));
       if (json) {
@@ -126,7 +126,7 @@ async function look(bank: Bank, name: string): Promise<{ data: object; lines: st
       return { data: hold, lines: [holdLine(hold)] };
     }
     default: {
-      const account = await bank.getAccount({ account_id: await accountIdOf(bank, name) });
+      const account = await bank.getAccount({ account_id: await resolveAccountId(bank, name) });
       const latest = await bank.listTransactions({ account_id: account.account_id }).toArray(5);
       return {
         data: account,

@@ -55,7 +55,7 @@ function whenSet(name: string, value: string, of: readonly string[]): Promise<Re
 it('EVENTS_RETENTION_DAYS and EVENTS_COMPRESSION apply to new and existing topics, and no other setting changes', async () => {
   const kept = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'delete');
   const others = Object.keys(topics).filter((name) => !kept.some((topic) => topic === name));
-  const retentionOf = (names: readonly string[], all: Record<string, unknown>) => names.map((name) => all[name]);
+  const pickRetention = (names: readonly string[], all: Record<string, unknown>) => names.map((name) => all[name]);
   expect(await createTopics(kafka, config())).toMatchObject({ changed: [] });
   const before = await whenSet('retention.ms', String(400 * dayMs), kept);
   const own = { 'segment.ms': '86400000' };
@@ -63,7 +63,7 @@ it('EVENTS_RETENTION_DAYS and EVENTS_COMPRESSION apply to new and existing topic
   await whenSet('segment.ms', own['segment.ms'], ['transactions']);
   expect(await createTopics(kafka, config('30'))).toMatchObject({ created: [] });
   const after = await whenSet('retention.ms', String(30 * dayMs), kept);
-  expect(retentionOf(others, after)).toEqual(retentionOf(others, before));
+  expect(pickRetention(others, after)).toEqual(pickRetention(others, before));
   expect((await setting('segment.ms'))['transactions']).toBe(own['segment.ms']);
   expect((await setting('message.timestamp.type'))['transactions']).toBe('LogAppendTime');
   expect((await setting('cleanup.policy'))['balances']).toBe('compact');

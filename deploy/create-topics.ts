@@ -41,7 +41,7 @@ function eventsSettings(name: TopicName, config: Config): Record<string, string>
 }
 
 /** Returns a topic of the contract with this bank's settings. */
-export function specOf(name: TopicName, config: Config): TopicSpec {
+export function topicSpec(name: TopicName, config: Config): TopicSpec {
   const { partitions, config: settings }: TopicDefinition = topics[name];
   const replicated: Record<string, string> = config.REPLICATION_FACTOR > 1 ? { 'min.insync.replicas': '2' } : {};
   return {
@@ -60,7 +60,7 @@ export async function createTopics(
   const names = Object.keys(topics) as TopicName[];
   const created = await ensureTopics(
     kafka,
-    names.map((name) => specOf(name, config)),
+    names.map((name) => topicSpec(name, config)),
   );
   const ofEvents = names.flatMap((name) => {
     const settings = eventsSettings(name, config);

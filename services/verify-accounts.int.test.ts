@@ -7,7 +7,7 @@ import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/te
 import { migrations as accountsMigrations } from './accounts/schema.ts';
 import { runBatch } from './ledger/batch/engine.ts';
 import { migrations as ledgerMigrations } from './ledger/schema.ts';
-import { accountOf, bitsOf, opening, statusChange } from './ledger/test/test-kit.ts';
+import { opening, statusChange, testAccount, testBits } from './ledger/test/test-kit.ts';
 import { accountRules, checkAccounts } from './verify-accounts.ts';
 
 /**
@@ -17,9 +17,9 @@ import { accountRules, checkAccounts } from './verify-accounts.ts';
 let database: TestDatabase;
 let pool: Pool;
 
-const [first, second, refused] = [1, 2, 3].map((n) => idOf('account', bitsOf(n)));
+const [first, second, refused] = [1, 2, 3].map((n) => idOf('account', testBits(n)));
 const reply = (n: number, balance: string) => {
-  const { account_id, account_number, client_id } = accountOf(n, 'Savings');
+  const { account_id, account_number, client_id } = testAccount(n, 'Savings');
   const account = { account_id, client_id, account_number, account_type: 'Savings', currency: 'USD', balance };
   return JSON.stringify({ ok: true, data: account });
 };
@@ -34,7 +34,7 @@ beforeAll(async () => {
     createPool({ url: database.url, application_name: 'test', schema, max: 2 }, silent);
   const ledger = connect('ledger');
   pool = connect('accounts');
-  const frozen = statusChange(accountOf(2, 'Savings'), 'Frozen');
+  const frozen = statusChange(testAccount(2, 'Savings'), 'Frozen');
   await runBatch(ledger, [opening(1, 'Savings', '150'), opening(2, 'Savings', '0'), frozen], 0);
   await ledger.end();
   await pool.query(
@@ -54,7 +54,7 @@ beforeAll(async () => {
     refused,
     JSON.stringify({ ok: false, refusal: { code: 'duplicate_account_number', message: '\u0000' } }),
     'cmd_1',
-    JSON.stringify({ ok: true, data: { client_id: accountOf(1, 'Savings').client_id, client_type: 'Retail' } }),
+    JSON.stringify({ ok: true, data: { client_id: testAccount(1, 'Savings').client_id, client_type: 'Retail' } }),
   ]);
 });
 afterAll(async () => {
@@ -68,15 +68,15 @@ const violations: [string, string, string][] = [
     'another owner',
     masters,
     `update accounts set client_id = 'cli_' || lpad('300', 32, '0') where account_id = '${second}';
-    update commands set reply = replace(reply::text, '"client_id":"cli_${bitsOf(2)}"', '"client_id":"cli_${bitsOf(3)}"')::json`,
+    update commands set reply = replace(reply::text, '"client_id":"cli_${testBits(2)}"', '"client_id":"cli_${testBits(3)}"')::json`,
   ],
   [
     'another number',
     masters,
-    `update ledger.accounts set account_number = 'SAV-9999' where account_id = '${bitsOf(1)}'`,
+    `update ledger.accounts set account_number = 'SAV-9999' where account_id = '${testBits(1)}'`,
   ],
-  ['another type', masters, `update ledger.accounts set account_type = 'Checking' where account_id = '${bitsOf(1)}'`],
-  ['another currency', masters, `update ledger.accounts set currency = 'KES' where account_id = '${bitsOf(1)}'`],
+  ['another type', masters, `update ledger.accounts set account_type = 'Checking' where account_id = '${testBits(1)}'`],
+  ['another currency', masters, `update ledger.accounts set currency = 'KES' where account_id = '${testBits(1)}'`],
   ['another status', masters, `update accounts set status = 'Active' where account_id = '${second}'`],
   [
     'a status that the ledger never had',
@@ -88,7 +88,7 @@ const violations: [string, string, string][] = [
     masters,
     `update accounts set status = 'Active', status_version = 1 where account_id = '${second}'`,
   ],
-  ['an account that only accounts has', masters, `delete from ledger.accounts where account_id = '${bitsOf(2)}'`],
+  ['an account that only accounts has', masters, `delete from ledger.accounts where account_id = '${testBits(2)}'`],
   [
     'an account that only the ledger has',
     masters,
@@ -112,7 +112,7 @@ const violations: [string, string, string][] = [
   [
     'an account that was answered and is not there',
     replies,
-    `update commands set command_id = 'cmd_2', reply = replace(reply::text, '${second}', 'acc_${bitsOf(9)}')::json where command_id = '${second}'`,
+    `update commands set command_id = 'cmd_2', reply = replace(reply::text, '${second}', 'acc_${testBits(9)}')::json where command_id = '${second}'`,
   ],
   [
     'an open account whose opening was answered as refused',

@@ -8,7 +8,7 @@ import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
-import { createLogger, reasonOf } from '#libs/service/logger.ts';
+import { createLogger, errorMessage } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
 import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
@@ -55,12 +55,12 @@ async function main(): Promise<boolean> {
   const config = loadToolConfig(verifyConfig);
   const { databaseUrl, brokers } = servers(config);
   const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
-  const poolOf = (schema: string) =>
+  const openPool = (schema: string) =>
     createPool(
       { application_name: 'verify-books', schema, max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl },
       logger,
     );
-  const [ledger, accounts] = [poolOf('ledger'), poolOf('accounts')];
+  const [ledger, accounts] = [openPool('ledger'), openPool('accounts')];
   const kafka = brokers && createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
   try {
     const findings = await verifyBooks(ledger);
@@ -105,7 +105,7 @@ if (import.meta.main) {
   try {
     process.exitCode = (await main()) ? 0 : 1;
   } catch (error) {
-    process.stderr.write(`verify-books cannot run: ${reasonOf(error)}\n`);
+    process.stderr.write(`verify-books cannot run: ${errorMessage(error)}\n`);
     process.exitCode = 2;
   }
 }

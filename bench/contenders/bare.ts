@@ -72,7 +72,7 @@ async function respond(): Promise<void> {
   const post = pool && byFunction(pool);
   await read(requests, {
     eachBatch: async ({ batch }) => {
-      if (post) await Promise.all(batch.messages.map(async ({ key }) => refuse(await post(transferOf(String(key))))));
+      if (post) await Promise.all(batch.messages.map(async ({ key }) => refuse(await post(nextTransfer(String(key))))));
       await producer.send({ topic: replies, messages: batch.messages.map(({ key }) => ({ key, value })) });
     },
   });
@@ -81,7 +81,7 @@ async function respond(): Promise<void> {
 }
 
 /** Transfers between two of the accounts, in turn. */
-function transferOf(id: string): Posting {
+function nextTransfer(id: string): Posting {
   const account = (n: number) => `00000000-0000-0000-0000-${String((n % accountCount) + 1).padStart(12, '0')}`;
   return {
     caller: 'bench',

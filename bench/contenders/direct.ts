@@ -128,8 +128,8 @@ async function answer(
     caller: 'bench',
     idempotencyKey,
     operationId,
-    accountId: uuidOf(from),
-    toAccountId: to && uuidOf(to),
+    accountId: toUuid(from),
+    toAccountId: to && toUuid(to),
     minor,
   };
   const reason = await post(posting);
@@ -146,7 +146,7 @@ async function answer(
 }
 
 /** Formats a time as Postgres does. */
-function uuidOf(id: string): string {
+function toUuid(id: string): string {
   return `${id.slice(4, 12)}-${id.slice(12, 16)}-${id.slice(16, 20)}-${id.slice(20, 24)}-${id.slice(24)}`;
 }
 

@@ -36,19 +36,19 @@ const refusals = new Set(['account_not_found', 'inactive_account', 'currency_mis
 export function byFunction(pool: Pool): Post {
   return async (posting) => {
     const { caller, idempotencyKey, operationId, accountId, toAccountId, minor } = posting;
-    const shared = [caller, idempotencyKey, fingerprintOf(posting), operationId, accountId];
+    const shared = [caller, idempotencyKey, hashPosting(posting), operationId, accountId];
     try {
       const { rows } = await pool.query<{ reason: string | null }>(
         toAccountId === undefined
           ? {
               name: 'deposit',
               text: 'select deposit($1, $2, $3, $4, $5, $6, $7) as reason',
-              values: [...shared, minor, eventOf(posting)],
+              values: [...shared, minor, serializeEvent(posting)],
             }
           : {
               name: 'transfer',
               text: 'select transfer($1, $2, $3, $4, $5, $6, $7, $8) as reason',
-              values: [...shared, toAccountId, minor, eventOf(posting)],
+              values: [...shared, toAccountId, minor, serializeEvent(posting)],
             },
       );
       return rows[0]?.reason ?? undefined;
@@ -175,14 +175,14 @@ async function claim(client: PoolClient, posting: Posting): Promise<string | und
   const { rowCount } = await client.query({
     name: 'claim',
     text: 'insert into idempotency_keys (caller, key, fingerprint, operation_id) values ($1, $2, $3, $4) on conflict do nothing',
-    values: [posting.caller, posting.idempotencyKey, fingerprintOf(posting), posting.operationId],
+    values: [posting.caller, posting.idempotencyKey, hashPosting(posting), posting.operationId],
   });
   if (rowCount === 1) return undefined;
   const { rows } = await client.query<{ fingerprint: string }>(
     'select fingerprint from idempotency_keys where caller = $1 and key = $2',
     [posting.caller, posting.idempotencyKey],
   );
-  return rows[0]?.fingerprint === fingerprintOf(posting) ? 'replayed' : 'idempotency_key_reused';
+  return rows[0]?.fingerprint === hashPosting(posting) ? 'replayed' : 'idempotency_key_reused';
 }
 
 async function lock(client: PoolClient, ids: string[]): Promise<Map<string, Account>> {
@@ -206,11 +206,11 @@ async function publish(client: PoolClient, topic: string, posting: Posting): Pro
   await client.query({
     name: 'publish',
     text: 'insert into outbox (topic, key, payload) values ($1, $2, $3)',
-    values: [topic, posting.accountId, eventOf(posting)],
+    values: [topic, posting.accountId, serializeEvent(posting)],
   });
 }
 
-function eventOf({ operationId, accountId, toAccountId, minor }: Posting): string {
+function serializeEvent({ operationId, accountId, toAccountId, minor }: Posting): string {
   return JSON.stringify({
     operation_id: operationId,
     account_id: accountId,
@@ -221,7 +221,7 @@ function eventOf({ operationId, accountId, toAccountId, minor }: Posting): strin
   });
 }
 
-function fingerprintOf({ accountId, toAccountId, minor }: Posting): string {
+function hashPosting({ accountId, toAccountId, minor }: Posting): string {
   return createHash('sha256')
     .update(`${accountId}|${toAccountId ?? ''}|${minor}`)
     .digest('hex')

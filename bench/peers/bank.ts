@@ -1,4 +1,4 @@
-import { cursorOf, defaultBank, pageSize, startBank } from '../bank.ts';
+import { defaultBank, pageSize, readCursor, startBank } from '../bank.ts';
 import { generateData } from '../growth-data.ts';
 import type { Target } from '../load-plan.ts';
 import type { World } from '../world.ts';
@@ -27,7 +27,7 @@ export async function bankContender(world: World): Promise<Contender> {
       const size = { transactions, accounts: Math.round(transactions / perAccount) };
       await world.withPool(grown.databaseUrl, 'ledger', (pool) => generateData(pool, size, world.say));
       const first = `/transactions?limit=${pageSize}`;
-      const deep = `${first}&cursor=${await cursorOf(grown, deepPage)}`;
+      const deep = `${first}&cursor=${await readCursor(grown, deepPage)}`;
       Object.assign(offers, {
         first: offer(world, grown, { kind: 'get', paths: [first] }, [1]),
         deep: offer(world, grown, { kind: 'get', paths: [deep] }, [1]),

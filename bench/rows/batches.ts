@@ -1,11 +1,11 @@
 import { defaultBank } from '../bank.ts';
 import { startGenerator } from '../helper.ts';
 import type { Reading, Target } from '../load-plan.ts';
-import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, defaultTarget, inTurn, load, median, ratio } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 import type { Side } from '../world.ts';
 
-const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = 'independent'): Target => ({
+const batchTarget = (side: Side, items: number, mode: 'independent' | 'atomic' = 'independent'): Target => ({
   kind: 'batch',
   accounts: side.accounts,
   items,
@@ -30,10 +30,10 @@ export const batches: Group = {
     // Longer, because a p99 of 800 requests is that of eight.
     const atEase = { ...timing, seconds: 5 * effort.seconds };
     const singles = () =>
-      load(world, bank, { target: transfersOf(bank), connections: 64, rate: singlesPerSecond, ...atEase });
+      load(world, bank, { target: defaultTarget(bank), connections: 64, rate: singlesPerSecond, ...atEase });
     const second = startGenerator();
     const beside = async (items: number, rate: number) => {
-      const under = load(world, bank, { target: batchesOf(bank, items), connections: 2, rate, ...atEase }, second);
+      const under = load(world, bank, { target: batchTarget(bank, items), connections: 2, rate, ...atEase }, second);
       const [single] = await Promise.all([singles(), under]);
       return single;
     };
@@ -47,14 +47,14 @@ export const batches: Group = {
         beside1000: () => beside(1000, 1),
       });
       const measured = await inTurn(effort.rounds, {
-        singles: () => load(world, bank, { target: transfersOf(bank), connections, ...timing }),
-        of100: () => load(world, bank, { target: batchesOf(bank, 100), connections: batchConnections, ...timing }),
-        of1000: () => load(world, bank, { target: batchesOf(bank, 1000), connections: 2, ...timing }),
+        singles: () => load(world, bank, { target: defaultTarget(bank), connections, ...timing }),
+        of100: () => load(world, bank, { target: batchTarget(bank, 100), connections: batchConnections, ...timing }),
+        of1000: () => load(world, bank, { target: batchTarget(bank, 1000), connections: 2, ...timing }),
         atomic: () =>
-          load(world, bank, { target: batchesOf(bank, 100, 'atomic'), connections: batchConnections, ...timing }),
-        eight: () => load(world, bank, { target: transfersOf(bank), connections: batchConnections, ...timing }),
-        hundred: () => load(world, bank, { target: transfersOf(bank), connections: 100, ...timing }),
-        one: () => load(world, bank, { target: batchesOf(bank, 100), connections: 1, ...timing }),
+          load(world, bank, { target: batchTarget(bank, 100, 'atomic'), connections: batchConnections, ...timing }),
+        eight: () => load(world, bank, { target: defaultTarget(bank), connections: batchConnections, ...timing }),
+        hundred: () => load(world, bank, { target: defaultTarget(bank), connections: 100, ...timing }),
+        one: () => load(world, bank, { target: batchTarget(bank, 100), connections: 1, ...timing }),
       });
       return outcome({ ...calm, ...measured });
     } finally {

@@ -5,7 +5,7 @@ import { eventTopics, type TopicName, topicName } from '#libs/contracts/topics.t
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type Bank, defaultBank, startBank } from '../bank.ts';
 import { accountCount } from '../contenders/posting.ts';
-import { best, load, transfersOf } from '../measure.ts';
+import { best, defaultTarget, load } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
@@ -31,7 +31,7 @@ export const bytes: Group = {
           await published(pool);
           const before = await sizes(world, bank, pool);
           const reading = await load(world, bank, {
-            target: transfersOf(bank),
+            target: defaultTarget(bank),
             connections: rate === undefined ? connections : 64,
             rate,
             seconds,

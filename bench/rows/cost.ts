@@ -1,6 +1,6 @@
 import { defaultBank } from '../bank.ts';
 import type { Reading, Target } from '../load-plan.ts';
-import { best, bestPool, inTurn, load, median, perItem, ratio, transfersOf } from '../measure.ts';
+import { best, bestPool, defaultTarget, inTurn, load, median, perItem, ratio } from '../measure.ts';
 import { pgbench, pgbenchMissing } from '../pgbench.ts';
 import type { Bench, Group, Line, Outcome } from '../row.ts';
 import type { Side, World } from '../world.ts';
@@ -22,10 +22,10 @@ export const cost: Group = {
     const direct = await bestPool(world, 'direct', effort);
     const sides = [bank, direct, await bestPool(world, 'function', effort)];
     const transfers: Loaded[] = [];
-    for (const side of sides) transfers.push(await bestOf(bench, side.name, side, transfersOf(side)));
+    for (const side of sides) transfers.push(await findBestLoad(bench, side.name, side, defaultTarget(side)));
     const reads = [
-      await bestOf(bench, 'bank, balance reads', bank, { kind: 'balance', numbers: bank.numbers }),
-      await bestOf(bench, 'direct, balance reads', direct, { kind: 'balance', numbers: direct.numbers }),
+      await findBestLoad(bench, 'bank, balance reads', bank, { kind: 'balance', numbers: bank.numbers }),
+      await findBestLoad(bench, 'direct, balance reads', direct, { kind: 'balance', numbers: direct.numbers }),
     ];
     const batches: Loaded = {
       name: `bank, batches of ${batchItems}`,
@@ -82,7 +82,7 @@ export const cost: Group = {
             'not 2xx',
           ],
           rows: [
-            ...all.map((one) => figuresOf(one, readings(one.name))),
+            ...all.map((one) => formatFigures(one, readings(one.name))),
             ...(missing === undefined
               ? [['pgbench, relay running', '8', median(of('pgbench')).toFixed(0), ...Array<string>(7).fill('–')]]
               : []),
@@ -105,7 +105,7 @@ interface Loaded {
   items: number;
 }
 
-async function bestOf({ world, effort }: Bench, name: string, side: Side, target: Target): Promise<Loaded> {
+async function findBestLoad({ world, effort }: Bench, name: string, side: Side, target: Target): Promise<Loaded> {
   return { name, side, target, connections: (await best(world, side, effort, target)).connections, items: 1 };
 }
 
@@ -125,7 +125,7 @@ function perSecond(values: number[]): string {
   return `${Math.round(median(values))}/s`;
 }
 
-function figuresOf({ name, connections }: Loaded, readings: Reading[]): string[] {
+function formatFigures({ name, connections }: Loaded, readings: Reading[]): string[] {
   const of = (value: (reading: Reading) => number, digits = 0) => median(readings.map(value)).toFixed(digits);
   return [
     name,

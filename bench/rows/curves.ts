@@ -1,5 +1,5 @@
 import { defaultBank } from '../bank.ts';
-import { best, bestPool, load, transfersOf } from '../measure.ts';
+import { best, bestPool, defaultTarget, load } from '../measure.ts';
 import type { Bench, Group, Outcome, Point } from '../row.ts';
 import type { Side } from '../world.ts';
 
@@ -24,7 +24,7 @@ export const curves: Group = {
     const growth: NonNullable<Outcome['growth']> = [];
     for (const side of sides) {
       const { connections } = await best(world, side, effort);
-      latencies.push(...(await latencyOf(bench, side)));
+      latencies.push(...(await measureLatency(bench, side)));
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };
         const { perSecond } = await load(world, side, {
@@ -40,11 +40,11 @@ export const curves: Group = {
   },
 };
 
-async function latencyOf({ world, effort }: Bench, side: Side): Promise<Point[]> {
+async function measureLatency({ world, effort }: Bench, side: Side): Promise<Point[]> {
   const points: Point[] = [];
   for (const rate of rates) {
     const reading = await load(world, side, {
-      target: transfersOf(side),
+      target: defaultTarget(side),
       connections: openConnections,
       rate,
       seconds: effort.searchSeconds,

@@ -1,10 +1,10 @@
 import { defaultBank } from '../bank.ts';
 import type { Target } from '../load-plan.ts';
-import { best, bestPool, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, bestPool, defaultTarget, inTurn, load, median, ratio } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 import type { Side } from '../world.ts';
 
-const depositsOf = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
+const depositTarget = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
 const manyConnections = 1_000;
 
 /** Compares deposits, each of which uses Teller and Vault, with transfers and with direct deposits. */
@@ -16,17 +16,17 @@ export const deposits: Group = {
     const bank = await defaultBank(world);
     const direct = await bestPool(world, 'direct', effort);
     const connections = {
-      bank: (await best(world, bank, effort, depositsOf(bank))).connections,
-      direct: (await best(world, direct, effort, depositsOf(direct))).connections,
+      bank: (await best(world, bank, effort, depositTarget(bank))).connections,
+      direct: (await best(world, direct, effort, depositTarget(direct))).connections,
     };
     const at = (side: Side, target: Target, count: number) => () =>
       load(world, side, { target, connections: count, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
     const measured = await inTurn(effort.rounds, {
-      bank: at(bank, depositsOf(bank), connections.bank),
-      direct: at(direct, depositsOf(direct), connections.direct),
-      transfers: at(bank, transfersOf(bank), connections.bank),
-      many: at(bank, depositsOf(bank), manyConnections),
-      directMany: at(direct, depositsOf(direct), manyConnections),
+      bank: at(bank, depositTarget(bank), connections.bank),
+      direct: at(direct, depositTarget(direct), connections.direct),
+      transfers: at(bank, defaultTarget(bank), connections.bank),
+      many: at(bank, depositTarget(bank), manyConnections),
+      directMany: at(direct, depositTarget(direct), manyConnections),
     });
     const perSecond = (name: keyof typeof measured) => measured[name].map((one) => one.perSecond);
     const text = (name: keyof typeof measured) => `${Math.round(median(perSecond(name)))}/s`;

@@ -1,7 +1,7 @@
 import { defaultBank } from '../bank.ts';
 import { residentMb } from '../cpu.ts';
 import type { Reading } from '../load-plan.ts';
-import { best, load, transfersOf } from '../measure.ts';
+import { best, defaultTarget, load } from '../measure.ts';
 import type { Bench, Group, Minute, Outcome } from '../row.ts';
 
 const sampleMs = 10_000;
@@ -38,7 +38,7 @@ export const endurance: Group = {
         let before = await maintenance();
         for (let minute = 1; minute <= length; minute++) {
           const reading = await load(world, bank, {
-            target: transfersOf(bank),
+            target: defaultTarget(bank),
             connections: 256,
             rate: half,
             seconds: 60,
@@ -59,7 +59,7 @@ export const endurance: Group = {
     } finally {
       clearInterval(timer);
     }
-    const worst = minutes.reduce((one, other) => (tailOf(one) >= tailOf(other) ? one : other));
+    const worst = minutes.reduce((one, other) => (tailRatio(one) >= tailRatio(other) ? one : other));
     const lastHalf = samples.slice(-Math.ceil(samples.length / 2));
     const slopes = bank.processes.map(({ name }) => ({
       name,
@@ -71,7 +71,7 @@ export const endurance: Group = {
       lines: [
         {
           goal: 'tail-in-time',
-          value: tailOf(worst),
+          value: tailRatio(worst),
           note: `minute ${worst.minute} of ${length}: p50 ${worst.latency.p50.toFixed(1)}, p99 ${worst.latency.p99.toFixed(1)}, p99.9 ${worst.latency.p999.toFixed(1)} ms at ${half}/s; ${wrong} not 2xx`,
         },
         {
@@ -85,7 +85,7 @@ export const endurance: Group = {
   },
 };
 
-const tailOf = ({ latency }: Minute): number => latency.p999 / latency.p50;
+const tailRatio = ({ latency }: Minute): number => latency.p999 / latency.p50;
 
 /** Returns the slope of the line with the least squared distance to the points. */
 export function slopePerHour(points: [number, number][]): number {

@@ -1,4 +1,4 @@
-import { type Bank, cursorOf, pageSize, startBank } from '../bank.ts';
+import { type Bank, pageSize, readCursor, startBank } from '../bank.ts';
 import { accountCount } from '../contenders/posting.ts';
 import type { GoalId } from '../goals.ts';
 import { type DataSize, generateData } from '../growth-data.ts';
@@ -102,7 +102,7 @@ async function measureLists(
   { accounts, transactions }: DataSize,
 ): Promise<Measured['lists']> {
   const page = Math.min(deepPage, Math.floor((transactions * 0.9) / pageSize));
-  const cursor = await cursorOf(bank, page);
+  const cursor = await readCursor(bank, page);
   const byAccount = await world.withPool(bank.databaseUrl, 'ledger', (pool) =>
     pool.query<{ id: string }>(
       `select 'acc_' || md5('account ' || n) as id from (select (random() * $1)::int as n from generate_series(1, $2)) r`,

@@ -12,10 +12,10 @@ export const idle: Group = {
     const bank = await defaultBank(world);
     await sleep(quietMs);
     const side = { processes: bank.processes, usesBroker: false };
-    const before = world.cpuOf(side);
+    const before = world.readCpu(side);
     const seconds = quick ? 10 : 30;
     await sleep(seconds * 1000);
-    const after = world.cpuOf(side);
+    const after = world.readCpu(side);
     const shares = Object.entries(after).map(
       ([name, used]) => [name, ((used - (before[name] ?? 0)) * 100) / seconds] as const,
     );

@@ -4,7 +4,7 @@ import type { GoalId } from '../goals.ts';
 import { type Helper, startHelper } from '../helper.ts';
 import type { Latency } from '../histogram.ts';
 import type { Reading, Target } from '../load-plan.ts';
-import { inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { defaultTarget, inTurn, load, median, ratio } from '../measure.ts';
 import type { Bench, Group, Line, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
@@ -33,7 +33,7 @@ export const latency: Group = {
     const [bare, pipeline] = await Promise.all([startBare(world, 'bare'), startBare(world, 'posting')]);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const bankAt =
-      (rate?: number, target: Target = transfersOf(bank)) =>
+      (rate?: number, target: Target = defaultTarget(bank)) =>
       () =>
         load(world, bank, { target, connections: rate === undefined ? 1 : openConnections, rate, ...timing });
     const bareAt =

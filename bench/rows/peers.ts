@@ -267,24 +267,24 @@ const titles: Record<Row, string> = {
 function line(goal: GoalId, results: Results, missing: Record<string, string>): Line {
   const { row, of, sql } = compared[goal] ?? { row: 'transfers', of: () => NaN };
   const { [bankName]: bank, ...others } = results[row] ?? {};
-  const valuesOf = (result: Result | undefined) => result?.figures.map(of) ?? [];
+  const resultValues = (result: Result | undefined) => result?.figures.map(of) ?? [];
   const isWhole = ({ figures }: Result) => figures.every((one) => one.unanswered === 0 && one.perSecond > 0);
   const sides = Object.entries(others).filter(
     ([name, result]) => (name === pgledger.name) === (sql ?? false) && isWhole(result),
   );
-  const ratios = sides.map(([, result]) => ratio(valuesOf(bank), valuesOf(result)));
+  const ratios = sides.map(([, result]) => ratio(resultValues(bank), resultValues(result)));
   const left = Object.entries(missing).map(([name, reason]) => `${name} is left out: ${reason}`);
   if (bank === undefined || ratios.length === 0) return { goal, missing: left.join('; ') || 'no peer was measured' };
   const { least }: Goal = goals[goal];
-  const shownOf = (result: Result) => {
-    const value = median(valuesOf(result));
+  const formatResult = (result: Result) => {
+    const value = median(resultValues(result));
     return row === 'paced' || row === 'first' || row === 'deep' ? `${value.toFixed(2)} ms` : `${Math.round(value)}/s`;
   };
-  const note = sides.map(([name, result]) => `${name} ${shownOf(result)}`).join(', ');
+  const note = sides.map(([name, result]) => `${name} ${formatResult(result)}`).join(', ');
   return {
     goal,
     value: least === undefined ? Math.max(...ratios) : Math.min(...ratios),
-    note: [`${shownOf(bank)} ÷ the best of ${note}`, ...left].join('; '),
+    note: [`${formatResult(bank)} ÷ the best of ${note}`, ...left].join('; '),
   };
 }
 

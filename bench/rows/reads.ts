@@ -1,6 +1,6 @@
 import { defaultBank } from '../bank.ts';
 import { startGenerator } from '../helper.ts';
-import { best, inTurn, load, median, transfersOf } from '../measure.ts';
+import { best, defaultTarget, inTurn, load, median } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 
 const readsPerSecond = 100;
@@ -17,7 +17,7 @@ export const reads: Group = {
     try {
       const { beside } = await inTurn(effort.rounds, {
         async beside() {
-          const writes = load(world, bank, { target: transfersOf(bank), connections: 256, rate: half, ...timing });
+          const writes = load(world, bank, { target: defaultTarget(bank), connections: 256, rate: half, ...timing });
           const target = { kind: 'balance' as const, numbers: bank.numbers };
           const [read] = await Promise.all([
             load(world, bank, { target, connections: 16, rate: readsPerSecond, ...timing }, second),

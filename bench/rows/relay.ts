@@ -5,7 +5,7 @@ import { type Bank, defaultBank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
 import { startHelper } from '../helper.ts';
 import { Histogram, type Latency } from '../histogram.ts';
-import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, defaultTarget, inTurn, load, median, ratio } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 
 const drainMs = 120_000;
@@ -21,7 +21,7 @@ export const relay: Group = {
     const { connections, perSecond } = await best(world, bank, effort);
     const half = Math.round(perSecond / 2);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
-    const transfers = () => load(world, bank, { target: transfersOf(bank), connections, ...timing });
+    const transfers = () => load(world, bank, { target: defaultTarget(bank), connections, ...timing });
     const reader = startHelper<EventsPlan, EventsResult>('contenders/events.ts', {
       KAFKA_BROKERS: bank.brokers,
       TOPIC: `${bank.topicPrefix}transfers`,
@@ -42,7 +42,7 @@ export const relay: Group = {
             const before = await lastBatch(pool);
             const [seen] = await Promise.all([
               reader.run(timing, (effort.seconds + 30) * 1000),
-              load(world, bank, { target: transfersOf(bank), connections: 256, rate: half, ...timing }),
+              load(world, bank, { target: defaultTarget(bank), connections: 256, rate: half, ...timing }),
             ]);
             return sinceCommit(pool, before, seen);
           },

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { type Bank, startBank } from '../bank.ts';
-import { childrenOf } from '../cpu.ts';
+import { childPids } from '../cpu.ts';
 import type { Reading } from '../load-plan.ts';
-import { load, transfersOf } from '../measure.ts';
+import { defaultTarget, load } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
@@ -28,7 +28,7 @@ export const scaling: Group = {
       for (const count of counts) {
         const bank = await startBank(world, { name: `${kind}s_${count}`, accounts: 200, [`${kind}s`]: count });
         try {
-          const target = transfersOf(bank);
+          const target = defaultTarget(bank);
           const { seconds, warmUpSeconds, firstSeconds } = effort;
           const unpinned = await load(world, bank, { target, connections, seconds, warmUpSeconds: firstSeconds });
           const paced = { target, connections: 64, rate: pacedRate, seconds, warmUpSeconds };
@@ -40,7 +40,7 @@ export const scaling: Group = {
             rows.push([
               `${count} ${kind}${count > 1 ? 's' : ''}`,
               ...[unpinned, pinned].map(({ perSecond }) => perSecond.toFixed(0)),
-              costOf(pinned),
+              formatCost(pinned),
               ...[pacedUnpinned, pacedPinned].map(({ latency }) => latency.p50.toFixed(1)),
               [unpinned, pacedUnpinned, pinned, pacedPinned].map(({ wrong }) => wrong).join(', '),
             ]);
@@ -73,7 +73,7 @@ export const scaling: Group = {
   },
 };
 
-function costOf({ cpuMicros }: Reading): string {
+function formatCost({ cpuMicros }: Reading): string {
   const sums = new Map<string, number>();
   for (const [name, micros] of Object.entries(cpuMicros)) {
     const kind = name.replace(/-\d+$/, '');
@@ -90,7 +90,7 @@ function pin(world: World, bank: Bank | undefined, kind: 'ledger' | 'gateway'): 
   const last = availableParallelism() - 1;
   const isAlone = (name: string) => name.replace(/-\d+$/, '') === kind;
   const { kafka, postgres } = world.servers;
-  for (const pid of [kafka, postgres, ...childrenOf(postgres), world.generator.pid])
+  for (const pid of [kafka, postgres, ...childPids(postgres), world.generator.pid])
     setCores(pid, bank ? `1-${last}` : `0-${last}`);
   for (const { name, pid } of bank?.processes ?? []) setCores(pid, isAlone(name) ? '0' : `1-${last}`);
 }

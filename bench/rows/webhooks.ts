@@ -3,7 +3,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { type Bank, startBank } from '../bank.ts';
 import type { ReceiverPlan, ReceiverResult } from '../contenders/receiver.ts';
 import { type Helper, startHelper } from '../helper.ts';
-import { inTurn, load, median, meterOf } from '../measure.ts';
+import { createCpuMeter, inTurn, load, median } from '../measure.ts';
 import { request } from '../peers/peer.ts';
 import type { Bench, Group, Outcome } from '../row.ts';
 
@@ -68,7 +68,7 @@ async function deliver(
   { count, from, port }: { count: number; from: string; port: number },
 ): Promise<Measured> {
   const { seconds, warmUpSeconds } = effort;
-  const meter = meterOf(world, bank);
+  const meter = createCpuMeter(world, bank);
   const timeoutMs = (seconds + warmUpSeconds) * 1000 + patienceMs;
   const counted = receiver.run({ seconds, warmUpSeconds }, timeoutMs, meter.phases);
   const paths = await Promise.all(

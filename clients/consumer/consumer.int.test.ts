@@ -498,7 +498,7 @@ describe('from a time', () => {
    * Returns a time just after the newest of these events by the broker's clock, which sets the time of each
    * partition separately. Nothing depends on this process's clock.
    */
-  const afterAllOf = (messages: Pick<KafkaMessage, 'timestamp'>[]) =>
+  const timeAfter = (messages: Pick<KafkaMessage, 'timestamp'>[]) =>
     new Date(Math.max(...messages.map(({ timestamp }) => Number(timestamp))) + 1);
 
   it('a new group skips earlier events in every partition, and continues at its offset after a restart', async () => {
@@ -513,7 +513,7 @@ describe('from a time', () => {
       ],
     });
     await send(event('a', 1, 0), event('a', 2, 0), event('b', 1, 1));
-    const from = afterAllOf(await readAll(`${topicPrefix}transactions`, 3));
+    const from = timeAfter(await readAll(`${topicPrefix}transactions`, 3));
     await new Promise((resolve) => setTimeout(resolve, 20));
     await send(event('a', 3, 0), event('a', 4, 0), event('c', 1, 2));
     const done: string[] = [];

@@ -102,7 +102,7 @@ export class DeadLetters {
 }
 
 /** Returns the event of a dead letter and where it was read, or undefined if the message is not a dead letter. */
-export function originOf({ message }: Pick<Origin, 'message'>): Origin | undefined {
+export function readOrigin({ message }: Pick<Origin, 'message'>): Origin | undefined {
   const headers = message.headers ?? {};
   const reason = (name: string) => headers[reasonPrefix + name];
   const [topic, partition, offset, timestamp] = ['topic', 'partition', 'offset', 'timestamp'].map((name) =>

@@ -81,7 +81,7 @@ export function isBankEventType(type: string): type is BankEventType {
 }
 
 /** Returns the topics of these types, each once. */
-export function topicsOf(types: BankEventType[], topicPrefix = ''): string[] {
+export function listTopics(types: BankEventType[], topicPrefix = ''): string[] {
   return [...new Set(types.map((type) => topicPrefix + events[type].topic))];
 }
 

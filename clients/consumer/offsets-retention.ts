@@ -1,5 +1,5 @@
 import kafkajs, { type Kafka } from 'kafkajs';
-import { type BankEventType, topicsOf } from './event.ts';
+import { type BankEventType, listTopics } from './event.ts';
 import type { Settings } from './partition.ts';
 
 /**
@@ -13,7 +13,7 @@ export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefi
   try {
     await admin.connect();
     const { brokers } = await admin.describeCluster();
-    const names = topicsOf(Object.keys(handlers) as BankEventType[], topicPrefix);
+    const names = listTopics(Object.keys(handlers) as BankEventType[], topicPrefix);
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,
       resources: [

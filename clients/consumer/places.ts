@@ -42,7 +42,7 @@ export class Places {
     return new Map(
       [...ranges].map(([partition, range]) => {
         const start = first.get(partition) ?? (fromBeginning ? range.low : range.high);
-        return [partition, placeOf(committed.get(partition), range, start, from !== undefined)];
+        return [partition, decidePlace(committed.get(partition), range, start, from !== undefined)];
       }),
     );
   }
@@ -86,7 +86,7 @@ export class Places {
  * Pure. `committed` is undefined if the group has read nothing. If the topic was deleted and created again, it
  * may end before the committed offset.
  */
-function placeOf(committed: bigint | undefined, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
+function decidePlace(committed: bigint | undefined, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
   if (committed === undefined) return { position: start };
   if (committed > high) return { position: low };
   const wanted = isFromMoment && start > committed ? start : committed;

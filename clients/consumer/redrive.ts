@@ -1,10 +1,10 @@
 import type { Kafka } from 'kafkajs';
-import { type DeadLetters, originOf } from './dead-letter.ts';
+import { type DeadLetters, readOrigin } from './dead-letter.ts';
 import type { Origin } from './event.ts';
 import type { Redriven } from './options.ts';
 import type { Settings } from './partition.ts';
 import { hasSettled } from './pause.ts';
-import { heartbeatMsOf } from './session.ts';
+import { pickHeartbeatMs } from './session.ts';
 
 const lookIntervalMs = 3_000;
 
@@ -23,7 +23,7 @@ export async function redrive(
   const redriveGroup = `${groupId}.redrive`;
   const { next, end } = await remaining(kafka, redriveGroup, topic);
   if (next >= end) return result;
-  const heartbeatMs = heartbeatMsOf(sessionTimeoutMs);
+  const heartbeatMs = pickHeartbeatMs(sessionTimeoutMs);
   const over = Promise.withResolvers<void>();
   const consumer = kafka.consumer({
     groupId: redriveGroup,
@@ -42,7 +42,7 @@ export async function redrive(
         const offset = BigInt(message.offset);
         // Events that fail again are published after the end, for the next redrive.
         if (offset >= end) return;
-        const origin = originOf({ message });
+        const origin = readOrigin({ message });
         // Errors are left to kafkajs, which sends a heartbeat after each message, too.
         const beats = setInterval(() => void heartbeat().catch(() => undefined), heartbeatMs).unref();
         try {

@@ -1,6 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka, TopicPartitionOffset } from 'kafkajs';
 import { eventTopics, topics } from '../../libs/contracts/topics.ts';
-import { type BankEventType, topicsOf } from './event.ts';
+import { type BankEventType, listTopics } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { hasSettled, pause } from './pause.ts';
@@ -44,7 +44,7 @@ export function silentLimitMs(sessionTimeoutMs: number, isJoining: boolean): num
   return silentSessions * sessionTimeoutMs + (isJoining ? rebalanceTimeoutMs : 0);
 }
 
-export function heartbeatMsOf(sessionTimeoutMs: number): number {
+export function pickHeartbeatMs(sessionTimeoutMs: number): number {
   return Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
 }
 
@@ -84,7 +84,7 @@ export class Session {
     this.#onJoined = onJoined;
     const { groupId, sessionTimeoutMs } = this.#options;
     this.#places = places;
-    this.#heartbeatMs = heartbeatMsOf(sessionTimeoutMs);
+    this.#heartbeatMs = pickHeartbeatMs(sessionTimeoutMs);
     this.#consumer = kafka.consumer({
       groupId,
       sessionTimeout: sessionTimeoutMs,
@@ -107,7 +107,7 @@ export class Session {
     consumer.on(GROUP_JOIN, ({ payload }) => this.#join(payload.memberId, payload.memberAssignment));
     consumer.on(CRASH, ({ payload }) => this.#ended.resolve(payload.error));
     const { handlers, topicPrefix, parallelism = 1 } = this.#options;
-    const topics = topicsOf(Object.keys(handlers) as BankEventType[], topicPrefix);
+    const topics = listTopics(Object.keys(handlers) as BankEventType[], topicPrefix);
     const join = async (): Promise<void> => {
       await consumer.connect();
       if (this.#isOver || this.#stopping) return;

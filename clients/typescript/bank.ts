@@ -5,7 +5,7 @@ import type { Approval, Calls, Operation } from './operations.ts';
 import { operations } from './operations.ts';
 import { createPages } from './pages.ts';
 import type { Answer, Fetch, Patience, Request, Sender } from './send.ts';
-import { pathOf, pause, retryAfterMs, send } from './send.ts';
+import { pathAndQuery, pause, retryAfterMs, send } from './send.ts';
 
 /**
  * One call per operation of the bank. Amounts are JSON numbers: the bank accepts and stores at most 15
@@ -35,29 +35,30 @@ export function createBank(options: BankOptions): Bank {
   const { baseUrl: url, fetch, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
   const baseUrl = new URL(url).href.replace(/\/$/, '');
   const sender: Sender = { baseUrl, credentials, attempts, attemptTimeoutMs, fetch };
-  const patienceOf = (call: CallOptions): Patience => ({
+  const toPatience = (call: CallOptions): Patience => ({
     endsAt: performance.now() + (call.deadlineMs ?? deadlineMs),
     signal: call.signal,
   });
-  const callOf =
+  const createCall =
     (operation: Operation) =>
     (input: Input = {}, call: CallOptions = {}) => {
-      const request = requestOf(operation, input, call);
+      const request = buildRequest(operation, input, call);
       if (operation.page !== undefined)
-        return send(sender, { ...request, accept: operation.page }, patienceOf(call)).then(({ body }) => body);
-      if (operation.paged === undefined) return one(sender, operation, request, patienceOf(call), call.onHeaders);
-      const itemsOf = ({ body }: Answer) => (operation.paged === 'items' ? dataOf(body) : [dataOf(body)]) as unknown[];
-      return createPages(request.path, (path) => send(sender, { ...request, path }, patienceOf(call)), itemsOf);
+        return send(sender, { ...request, accept: operation.page }, toPatience(call)).then(({ body }) => body);
+      if (operation.paged === undefined) return one(sender, operation, request, toPatience(call), call.onHeaders);
+      const readItems = ({ body }: Answer) =>
+        (operation.paged === 'items' ? unwrapData(body) : [unwrapData(body)]) as unknown[];
+      return createPages(request.path, (path) => send(sender, { ...request, path }, toPatience(call)), readItems);
     };
   return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, callOf(operation)]),
+    Object.entries(operations).map(([name, operation]) => [name, createCall(operation)]),
   ) as unknown as Bank;
 }
 
 type Input = Record<string, unknown>;
 
 /** Fields named in the path are put there, the others into the query of a GET or the body. */
-function requestOf(
+function buildRequest(
   { method, path: template }: Operation,
   input: Input,
   { idempotencyKey, ifMatch }: CallOptions,
@@ -93,7 +94,7 @@ function newKey(): string {
 }
 
 /** The resource, extracted from `{status, data}` if it is in one. */
-function dataOf(body: unknown): unknown {
+function unwrapData(body: unknown): unknown {
   return (body as { data: unknown }).data;
 }
 
@@ -106,12 +107,12 @@ async function one(
 ): Promise<unknown> {
   let answer = await send(sender, request, patience);
   onHeaders?.(answer.headers);
-  if (operation.feed) return { data: dataOf(answer.body), cursor: (answer.body as { cursor: string }).cursor };
-  if (answer.status !== 202) return operation.bare ? answer.body : dataOf(answer.body);
+  if (operation.feed) return { data: unwrapData(answer.body), cursor: (answer.body as { cursor: string }).cursor };
+  if (answer.status !== 202) return operation.bare ? answer.body : unwrapData(answer.body);
   const approval = approvalIn(answer.body);
   if (approval) throw new ApprovalNeededError(approval, request.idempotencyKey);
-  const pending = operation.bare ? answer.body : dataOf(answer.body);
-  const location = pathOf(answer.headers.get('location') ?? '');
+  const pending = operation.bare ? answer.body : unwrapData(answer.body);
+  const location = pathAndQuery(answer.headers.get('location') ?? '');
   while (answer.status === 202) {
     const waitMs = retryAfterMs(answer.headers) ?? 1000;
     if (performance.now() + waitMs >= patience.endsAt)
@@ -126,12 +127,12 @@ async function one(
     // callers without permission to read.
     if (resource?.status !== 'Pending') answer = await send(sender, request, patience);
   }
-  return operation.bare ? answer.body : dataOf(answer.body);
+  return operation.bare ? answer.body : unwrapData(answer.body);
 }
 
 /** The content of a 202 for a request that a second person must approve. */
 function approvalIn(body: unknown): Approval | undefined {
-  const data = dataOf(body);
+  const data = unwrapData(body);
   return typeof data === 'object' && data !== null && 'approval_id' in data ? (data as Approval) : undefined;
 }
 
@@ -141,7 +142,7 @@ function approvalIn(body: unknown): Approval | undefined {
  */
 async function lookUp(sender: Sender, path: string, patience: Patience): Promise<{ status: string } | undefined> {
   try {
-    return dataOf((await send({ ...sender, attempts: 1 }, { method: 'GET', path }, patience)).body) as {
+    return unwrapData((await send({ ...sender, attempts: 1 }, { method: 'GET', path }, patience)).body) as {
       status: string;
     };
   } catch (error) {

@@ -1,19 +1,19 @@
 import type { Pages } from './call.ts';
 import type { Answer } from './send.ts';
-import { pathOf } from './send.ts';
+import { pathAndQuery } from './send.ts';
 
 /** The pages, starting at the path of the first one; `ask` requests one. */
 export function createPages<T>(
   path: string,
   ask: (path: string) => Promise<Answer>,
-  itemsOf: (answer: Answer) => T[],
+  readItems: (answer: Answer) => T[],
 ): Pages<T> {
   async function* pages() {
     for (let next: string | undefined = path; next !== undefined; ) {
       const answer: Answer = await ask(next);
-      yield itemsOf(answer);
+      yield readItems(answer);
       const link = /<([^>]+)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
-      next = link === undefined ? undefined : pathOf(link);
+      next = link === undefined ? undefined : pathAndQuery(link);
     }
   }
   async function* items() {

@@ -112,7 +112,7 @@ async function tryOnce(
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof TypeError || error instanceof DOMException)
-      return new NoAnswerError(`no answer from ${baseUrl}: ${reasonOf(error)}`, {
+      return new NoAnswerError(`no answer from ${baseUrl}: ${failureReason(error)}`, {
         cause: error,
         idempotencyKey,
       });
@@ -141,7 +141,7 @@ function isErrorBody(body: unknown): body is ErrorBody {
 }
 
 /** The cause of an error of Node's fetch is more specific than its message. */
-function reasonOf({ message, cause }: TypeError | DOMException): string {
+function failureReason({ message, cause }: TypeError | DOMException): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 
@@ -185,7 +185,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
 }
 
 /** The path and query of a URL from the bank: requests, and so credentials, go only to `baseUrl`. */
-export function pathOf(url: string): string {
+export function pathAndQuery(url: string): string {
   const { pathname, search } = new URL(url, 'http://bank.invalid');
   return pathname + search;
 }

@@ -58,7 +58,7 @@ export async function startKeycloak(check: Check, folder: string): Promise<Keycl
     baseUrl,
     async admin<T>(method: string, path: string, body?: unknown) {
       // A token is valid for a minute.
-      const { access_token } = await tokensOf(`${baseUrl}/realms/master`, own);
+      const { access_token } = await requestTokens(`${baseUrl}/realms/master`, own);
       const response = await fetch(`${baseUrl}/admin/realms${path}`, {
         method,
         headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
@@ -78,7 +78,7 @@ interface Tokens {
 }
 
 /** Requests tokens from a realm's token endpoint. */
-async function tokensOf(issuer: string, parameters: Record<string, string>): Promise<Tokens> {
+async function requestTokens(issuer: string, parameters: Record<string, string>): Promise<Tokens> {
   const response = await fetch(`${issuer}/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams(parameters),
@@ -113,7 +113,7 @@ export async function createRealm(
   const issuer = `${keycloak.baseUrl}/realms/${name}`;
   const password = randomBytes(16).toString('hex');
   const admin = <T>(method: string, path: string, body?: unknown) => keycloak.admin<T>(method, `/${name}${path}`, body);
-  const clientOf = async (clientId: string) => {
+  const readClient = async (clientId: string) => {
     const [client] = await admin<{ id: string; secret?: string; redirectUris: string[] }[]>(
       'GET',
       `/clients?clientId=${clientId}`,
@@ -121,16 +121,16 @@ export async function createRealm(
     expect(client !== undefined, `there is no client ${clientId}`);
     return client;
   };
-  const credentialsOf = async (clientId: string) => {
-    const { secret } = await clientOf(clientId);
+  const readCredentials = async (clientId: string) => {
+    const { secret } = await readClient(clientId);
     return { client_id: clientId, ...(secret && { client_secret: secret }) };
   };
   return {
     issuer,
     password,
     admin,
-    clientOf,
-    credentialsOf,
+    readClient,
+    readCredentials,
     /** Creates a person with a role. Returns the person's id. */
     async person(username: string, role: string, attributes: Record<string, string[]> = {}): Promise<string> {
       const id = await admin<string>('POST', '/users', {
@@ -147,12 +147,12 @@ export async function createRealm(
     },
     /** Returns an access token of a client itself. */
     async machineToken(clientId: string): Promise<string> {
-      const credentials = await credentialsOf(clientId);
-      return (await tokensOf(issuer, { grant_type: 'client_credentials', ...credentials })).access_token;
+      const credentials = await readCredentials(clientId);
+      return (await requestTokens(issuer, { grant_type: 'client_credentials', ...credentials })).access_token;
     },
     /** Returns the tokens of a person who signs in to a client on the realm's own page. */
     async personTokens(username: string, clientId: string, redirectUri?: string): Promise<Tokens> {
-      const redirect_uri = redirectUri ?? (await clientOf(clientId)).redirectUris[0] ?? '';
+      const redirect_uri = redirectUri ?? (await readClient(clientId)).redirectUris[0] ?? '';
       const verifier = randomBytes(32).toString('base64url');
       const asked = new URLSearchParams({
         ...{ client_id: clientId, response_type: 'code', redirect_uri, scope: 'openid', nonce: 'nonce' },
@@ -166,8 +166,8 @@ export async function createRealm(
       const { url, left } = await browser.visit(action, { username, password });
       const code = (left ?? new URL(url)).searchParams.get('code');
       expect(code !== null, `signing in to ${clientId} ended at ${left?.href ?? url}`);
-      return tokensOf(issuer, {
-        ...(await credentialsOf(clientId)),
+      return requestTokens(issuer, {
+        ...(await readCredentials(clientId)),
         ...{ grant_type: 'authorization_code', code, redirect_uri, code_verifier: verifier },
       });
     },

@@ -70,7 +70,7 @@ async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm
   gateway.start({
     ...(parseEnv(example('gateway.env', keycloak, gateway.baseUrl)) as Record<string, string>),
     JWT_HS256_SECRET: '',
-    DASHBOARD_CLIENT_SECRET: (await realm.clientOf('dashboard')).secret ?? '',
+    DASHBOARD_CLIENT_SECRET: (await realm.readClient('dashboard')).secret ?? '',
     SESSION_SECRET: realm.password,
   });
   await gateway.ready();
@@ -200,7 +200,7 @@ async function visit(page: Page, realm: Realm, bank: Api): Promise<void> {
 async function useForeignTokens(keycloak: Keycloak, realm: Realm, bank: Api): Promise<void> {
   const withToken = (token: string) => () => bank.withToken(token).get('/accounts');
   const other = await createRealm(keycloak, 'other', bank.baseUrl);
-  const { id } = await realm.clientOf('back-office');
+  const { id } = await realm.readClient('back-office');
   const mappers = `/clients/${id}/protocol-mappers/models`;
   const audience = (await realm.admin<{ id: string; name: string; config: object }[]>('GET', mappers)).find(
     ({ name }) => name === 'audience',
@@ -224,9 +224,9 @@ async function useForeignTokens(keycloak: Keycloak, realm: Realm, bank: Api): Pr
 
 /** Resolves with the time for which the disabled key was accepted. */
 async function changeKeys(realm: Realm, bank: Api): Promise<string> {
-  const statusOf = async (token: string) => (await bank.withToken(token).get('/accounts')).status;
+  const listStatus = async (token: string) => (await bank.withToken(token).get('/accounts')).status;
   const old = await realm.machineToken('back-office');
-  expect((await statusOf(old)) === 200, 'the token is not accepted');
+  expect((await listStatus(old)) === 200, 'the token is not accepted');
   const type = 'org.keycloak.keys.KeyProvider';
   const { id: parentId } = await realm.admin<{ id: string }>('GET', '');
   const providers = await realm.admin<{ id: string; providerId: string; config: object }[]>(
@@ -241,13 +241,13 @@ async function changeKeys(realm: Realm, bank: Api): Promise<string> {
   });
   const next = await realm.machineToken('back-office');
   // Until the gateway may fetch the keys again, it answers 503.
-  await eventually(async () => (await statusOf(next)) === 200);
-  expect((await statusOf(old)) === 200, "the earlier key's token is not accepted any more");
+  await eventually(async () => (await listStatus(next)) === 200);
+  expect((await listStatus(old)) === 200, "the earlier key's token is not accepted any more");
   await realm.admin('PUT', `/components/${before.id}`, { ...before, config: { ...before.config, enabled: ['false'] } });
   const disabledAt = performance.now();
-  await eventually(async () => (await statusOf(old)) === 401, keysMaxAgeMs);
+  await eventually(async () => (await listStatus(old)) === 401, keysMaxAgeMs);
   expect(Number(claimsOf(old)['exp']) * 1000 > Date.now(), 'the token has expired meanwhile');
   const seconds = ((performance.now() - disabledAt) / 1000).toFixed(0);
-  expect((await statusOf(next)) === 200, "the new key's token is refused");
+  expect((await listStatus(next)) === 200, "the new key's token is refused");
   return `refused after ${seconds} s`;
 }

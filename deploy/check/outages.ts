@@ -5,7 +5,7 @@ import { createRandom } from '../../tests/faults/random.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import { fastTime } from '../../tests/support/fast-time.ts';
 import { migrateService } from '../../tools/local/bank.ts';
-import { statusOf } from '../../tools/local/ready.ts';
+import { probeStatus } from '../../tools/local/ready.ts';
 import { Callers } from './callers.ts';
 import { type Check, expect, type Part } from './check.ts';
 
@@ -72,8 +72,8 @@ async function suffer(
   selfTest: boolean,
 ): Promise<string> {
   const nodes = names.map((name) => cluster.node(name));
-  const linkOf = (name: string) => cluster.links.get(`${name}>${server.toLowerCase()}`);
-  const links = names.flatMap((name) => linkOf(name) ?? []);
+  const findLink = (name: string) => cluster.links.get(`${name}>${server.toLowerCase()}`);
+  const links = names.flatMap((name) => findLink(name) ?? []);
   const isStart = when !== 'later';
   if (isStart) await Promise.all(nodes.map((node) => node.stop()));
   await Promise.all(links.map((link) => link.set({ kind: 'refuse' })));
@@ -90,8 +90,8 @@ async function suffer(
       misses.set(name, missed);
       expect(missed < restartedAfter, `${name}: ${(await answer?.text()) ?? 'no answer'}`);
     }
-  for (const { name, healthUrl } of nodes.filter(({ name }) => linkOf(name)))
-    expect((await statusOf({ url: healthUrl })) !== 200, `${name} is ready without ${server}`);
+  for (const { name, healthUrl } of nodes.filter(({ name }) => findLink(name)))
+    expect((await probeStatus({ url: healthUrl })) !== 200, `${name} is ready without ${server}`);
   for (const node of nodes) node.signal('SIGWINCH');
   const backAt = performance.now();
   await Promise.all(links.map((link) => link.heal()));

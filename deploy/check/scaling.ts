@@ -50,7 +50,7 @@ export const scaling: Part = {
     });
     const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'scaling' }, silent);
     const callers = await Callers.create(cluster.gateways[0]?.baseUrl ?? '', cluster.apiKey);
-    const scaler = startScaler(cluster, check.selfTest ? async () => 0 : () => lagOf(kafka, cluster));
+    const scaler = startScaler(cluster, check.selfTest ? async () => 0 : () => readLag(kafka, cluster));
     check.onEnd(() => scaler.stop());
     await check.step('with more callers there are three ledgers', async () => {
       callers.start(64);
@@ -75,7 +75,7 @@ export const scaling: Part = {
   },
 };
 
-async function lagOf(kafka: KafkaClient, { topicPrefix }: Cluster): Promise<number> {
+async function readLag(kafka: KafkaClient, { topicPrefix }: Cluster): Promise<number> {
   const parts = await groupLag(kafka, `${topicPrefix}ledger`, [topicName(topicPrefix, 'ledger.commands')]);
   return parts.reduce((sum, { lag }) => sum + Number(lag), 0);
 }

@@ -11,7 +11,7 @@ import { startChild } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
-import { statusOf } from '../../tools/local/ready.ts';
+import { probeStatus } from '../../tools/local/ready.ts';
 import { type Check, expect, type Part, prepare } from './check.ts';
 
 const buildMs = 2 * 60 * 60_000;
@@ -62,7 +62,7 @@ export const traces: Part = {
         'ledger: publish transactions',
       ];
       await eventually(async () => {
-        seen = await spansOf(apiUrl, trace);
+        seen = await readSpans(apiUrl, trace);
         return wanted.every((span) => seen.includes(span));
       }, arrivesMs).catch(() => {
         throw new Error(`the trace has ${seen.length === 0 ? 'no spans' : `only ${seen.join(', ')}`}`);
@@ -108,7 +108,7 @@ async function startBoth(check: Check, program: string): Promise<{ otlpUrl: stri
     check.onEnd(() => child.stop(10_000));
     await eventually(async () => {
       assert(child.running(), `${name} ended: ${logTail(log)}`);
-      return typeof (await statusOf({ url })) === 'number';
+      return typeof (await probeStatus({ url })) === 'number';
     }, startMs);
   };
   await start('jaeger', [`--config=${file}`], `http://${at(api)}/api/services`);
@@ -125,7 +125,7 @@ async function startBoth(check: Check, program: string): Promise<{ otlpUrl: stri
 }
 
 /** Returns "service: name" of each span of a trace in Jaeger. */
-async function spansOf(apiUrl: string, trace: string): Promise<string[]> {
+async function readSpans(apiUrl: string, trace: string): Promise<string[]> {
   const response = await fetch(`${apiUrl}/api/traces/${trace}`);
   const { data } = (await response.json()) as {
     data?: {

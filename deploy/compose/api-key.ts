@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { loadConfig, url } from '#libs/service/config.ts';
 import { runToEnd } from '../../tools/local/child.ts';
-import { connectionOf, summary } from '../../tools/local/connection.ts';
+import { createConnection, summary } from '../../tools/local/connection.ts';
 import { PROJECT, writeAtomically } from '../../tools/local/local-dir.ts';
 
 const file = '/run/secrets/api-key/api_key';
@@ -38,7 +38,7 @@ try {
   const nothing = { kafka_brokers: '', database_url: '', services: [] };
   process.stdout.write(
     summary(
-      connectionOf({
+      createConnection({
         ...nothing,
         base_url: config.PUBLIC_URL,
         issuer: config.JWT_ISSUER,

@@ -45,7 +45,7 @@ const folder = mkdtempSync(join(tmpdir(), 'compose-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Returns the environment of the service's process, with valid values for secrets. */
-function environmentOf(name: string): Record<string, string> {
+function serviceEnvironment(name: string): Record<string, string> {
   const databaseUrl = join(folder, 'database_url');
   const other = join(folder, 'secret');
   writeFileSync(databaseUrl, 'postgres://user:password@postgres:5432/core_banking');
@@ -96,7 +96,7 @@ describe('docker-compose.yml', () => {
   test.each(Object.entries(configs))(
     '%s gets all that it asks for, valid, and nothing that it does not know',
     (name, schema) => {
-      const environment = environmentOf(name);
+      const environment = serviceEnvironment(name);
       expect(() => loadConfig(schema, environment)).not.toThrow();
       const known = ['NODE_ENV', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
       expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);

@@ -130,7 +130,7 @@ export function addAccountsEvent(message: ReceivedMessage, { decisions }: Eviden
 }
 
 /** Returns the decision about a single command, if there is evidence of one. */
-export function decisionOf(
+export function readDecision(
   message: ReceivedMessage,
   name: MessageName,
   { decisions, firsts }: Evidence,
@@ -160,7 +160,7 @@ export function decisionsOfItems(message: ReceivedMessage, { decisions }: Eviden
 }
 
 /** Returns the name of a command that a caller sent; undefined for anything else. */
-export function commandOf({ headers }: ReceivedMessage): MessageName | undefined {
+export function callersCommand({ headers }: ReceivedMessage): MessageName | undefined {
   // The services repeat steps of sagas and their replies; queries need no reply; a repeat-only request executes nothing.
   if (headers['deadline'] === undefined || headers['repeat-only'] !== undefined) return undefined;
   const name = messageOfType(headers['ce_type'] ?? '');

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { auditId, idOf, itemBits } from '#libs/contracts/ids.ts';
 import { type MessageName, messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { addAccountsEvent, addLedgerEvent, commandOf, type Evidence } from './evidence.ts';
-import { type Command, planOf, wasDecided } from './plan.ts';
+import { addAccountsEvent, addLedgerEvent, callersCommand, type Evidence } from './evidence.ts';
+import { type Command, planSendings, wasDecided } from './plan.ts';
 
-const bitsOf = (n: number) => n.toString(16).padStart(32, '0');
+const testBits = (n: number) => n.toString(16).padStart(32, '0');
 const at = '2026-01-02T03:04:05.678Z';
-const account = (n: number) => idOf('account', bitsOf(n));
+const account = (n: number) => idOf('account', testBits(n));
 
 function message(headers: Record<string, string>, data: object, key: string | null = null): ReceivedMessage {
   const value = Buffer.from(JSON.stringify(data));
@@ -22,10 +22,10 @@ function command(name: MessageName, id: string, data: object, request = id): Com
 }
 
 const transaction = (n: number, request?: string) =>
-  command('create_transaction', idOf('transaction', bitsOf(n)), {}, request);
+  command('create_transaction', idOf('transaction', testBits(n)), {}, request);
 
 type Event = readonly [type: string, id: string, data: object, key?: string, request?: string];
-function evidenceOf(...events: Event[]): Evidence {
+function testEvidence(...events: Event[]): Evidence {
   const evidence: Evidence = { decisions: new Map(), firsts: new Map(), events: [] };
   for (const [type, id, data, key = account(1), request = id] of events) {
     const headers = { ce_id: id, ce_time: at, ce_type: `corebanking.${type}.v1`, 'request-id': request };
@@ -36,22 +36,22 @@ function evidenceOf(...events: Event[]): Evidence {
 }
 
 const posted = (n: number, batch_position: number, rest: object = {}, batch_id = 7) =>
-  ['transaction.completed', bitsOf(n), { transaction: { ...rest }, batch_id, batch_position }] as const;
+  ['transaction.completed', testBits(n), { transaction: { ...rest }, batch_id, batch_position }] as const;
 
 const shown = (commands: Command[], evidence: Evidence) =>
-  planOf(commands, evidence).map(({ message: { headers }, isRenewed, decided }) =>
+  planSendings(commands, evidence).map(({ message: { headers }, isRenewed, decided }) =>
     [headers['ce_id'], isRenewed ? 'renewed' : 'late', decided].filter((part) => part !== undefined).join(' '),
   );
 
 test('commands of one batch are sent in the order in which they were decided, whatever the sequences of their accounts', () => {
-  const evidence = evidenceOf(posted(1, 4, { sequence: 1 }), posted(2, 0, { sequence: 900 }), posted(3, 9, {}, 6));
+  const evidence = testEvidence(posted(1, 4, { sequence: 1 }), posted(2, 0, { sequence: 900 }), posted(3, 9, {}, 6));
   expect(shown([transaction(1), transaction(2), transaction(3)], evidence)).toEqual(
-    [3, 2, 1].map((n) => `${idOf('transaction', bitsOf(n))} renewed`),
+    [3, 2, 1].map((n) => `${idOf('transaction', testBits(n))} renewed`),
   );
 });
 
 test('a refused command is renewed with its code, a late one keeps its deadline, and so does one without evidence', () => {
-  const evidence = evidenceOf(
+  const evidence = testEvidence(
     posted(1, 0, { failure_code: 'insufficient_funds' }),
     posted(2, 1, { failure_code: 'deadline_exceeded' }),
   );
@@ -65,10 +65,10 @@ test('a refused command is renewed with its code, a late one keeps its deadline,
 });
 
 test('a hold is placed and released again, by the request that released it', () => {
-  const hold = { hold_id: idOf('hold', bitsOf(5)) };
-  const evidence = evidenceOf(
-    ['hold.placed', bitsOf(50), { hold, batch_id: 7, batch_position: 0 }],
-    ['hold.released', bitsOf(51), { hold, batch_id: 8, batch_position: 0 }, account(1), 'second'],
+  const hold = { hold_id: idOf('hold', testBits(5)) };
+  const evidence = testEvidence(
+    ['hold.placed', testBits(50), { hold, batch_id: 7, batch_position: 0 }],
+    ['hold.released', testBits(51), { hold, batch_id: 8, batch_position: 0 }, account(1), 'second'],
   );
   const commands = [
     command('release_hold', 'cmd_1', hold, 'first'),
@@ -79,7 +79,7 @@ test('a hold is placed and released again, by the request that released it', () 
 });
 
 test('an independent batch is sent in the parts in which it was executed, with each item’s outcome, and the rest late', () => {
-  const batch_id = idOf('batch', bitsOf(9));
+  const batch_id = idOf('batch', testBits(9));
   const items = [{}, {}, {}, {}];
   const part = (index: number, batch: number, position: number, rest: object = {}) =>
     [
@@ -87,7 +87,7 @@ test('an independent batch is sent in the parts in which it was executed, with e
       itemBits(batch_id, index),
       { transaction: { ...rest }, batch_id: batch, batch_position: position },
     ] as const;
-  const evidence = evidenceOf(
+  const evidence = testEvidence(
     part(0, 7, 0),
     part(1, 7, 3, { failure_code: 'inactive_account' }),
     posted(1, 0, {}, 8),
@@ -96,7 +96,7 @@ test('an independent batch is sent in the parts in which it was executed, with e
   const independent = command('create_batch', batch_id, { batch_id, mode: 'independent', items });
   expect(shown([transaction(1), independent], evidence)).toEqual([
     `${batch_id} renewed {"0":"","1":"inactive_account"}`,
-    `${idOf('transaction', bitsOf(1))} renewed`,
+    `${idOf('transaction', testBits(1))} renewed`,
     `${batch_id} renewed {"2":""}`,
     `${batch_id} late`,
   ]);
@@ -106,11 +106,11 @@ test('an independent batch is sent in the parts in which it was executed, with e
 
 test('an account is opened before the first decision on it, and frozen after what was posted in the same batch', () => {
   const account_id = account(1);
-  const transition_id = idOf('transition', bitsOf(3));
+  const transition_id = idOf('transition', testBits(3));
   const posting = posted(1, 2);
-  const evidence = evidenceOf(posting, [
+  const evidence = testEvidence(posting, [
     'account.status_changed',
-    bitsOf(60),
+    testBits(60),
     { transition_id, to_status: 'Frozen', changed_at: at },
   ]);
   const opened = { audit_id: auditId(account_id), outcome: 'success', created_at: '2026-01-02T03:04:06.000Z' };
@@ -122,21 +122,21 @@ test('an account is opened before the first decision on it, and frozen after wha
   ];
   expect(shown(commands, evidence)).toEqual([
     `${account_id} renewed`,
-    `${idOf('transaction', bitsOf(1))} renewed`,
+    `${idOf('transaction', testBits(1))} renewed`,
     `${transition_id} renewed`,
   ]);
 });
 
 test('of two requests with the same id, the evidence names the one that was decided', () => {
-  const evidence = evidenceOf(['transaction.completed', bitsOf(1), { transaction: {} }, account(1), 'second']);
+  const evidence = testEvidence(['transaction.completed', testBits(1), { transaction: {} }, account(1), 'second']);
   expect(['first', 'second'].map((request) => wasDecided(transaction(1, request), evidence))).toEqual([false, true]);
 });
 
 test('queries, messages of the services, and requests that execute nothing are not commands', () => {
   const of = (name: MessageName, headers: Record<string, string>) =>
-    commandOf(message({ ce_type: messageType(name), deadline: at, ...headers }, {}));
+    callersCommand(message({ ce_type: messageType(name), deadline: at, ...headers }, {}));
   expect(of('create_transfer', {})).toBe('create_transfer');
   expect(of('get_transfer', {})).toBeUndefined();
   expect(of('create_transfer', { 'repeat-only': 'true' })).toBeUndefined();
-  expect(commandOf(message({ ce_type: messageType('create_transfer') }, {}))).toBeUndefined();
+  expect(callersCommand(message({ ce_type: messageType('create_transfer') }, {}))).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { compare, type Decided, decisionOf, decisionsOfItems, type Evidence, json, type Place } from './evidence.ts';
+import { compare, type Decided, decisionsOfItems, type Evidence, json, type Place, readDecision } from './evidence.ts';
 
 /** Plans what is sent again, and in which order. Pure. */
 
@@ -29,22 +29,24 @@ export interface Sending extends Place {
 }
 
 /** Returns the decisions about a command: one, or those about the items of a batch. */
-export function decisionsOf({ name, message }: Command, evidence: Evidence): Decided[] {
+export function findDecisions({ name, message }: Command, evidence: Evidence): Decided[] {
   const decisions =
-    name === 'create_batch' ? decisionsOfItems(message, evidence) : [decisionOf(message, name, evidence)];
+    name === 'create_batch' ? decisionsOfItems(message, evidence) : [readDecision(message, name, evidence)];
   return decisions.filter((one) => one !== undefined);
 }
 
 /** Reports whether the decisions are those about this message, and not about another request with the same id. */
 export function wasDecided(command: Command, evidence: Evidence): boolean {
   const request = command.message.headers['request-id'];
-  return decisionsOf(command, evidence).some(({ request_id }) => request_id === request);
+  return findDecisions(command, evidence).some(({ request_id }) => request_id === request);
 }
 
 /** Returns the messages: first what was decided, in that order, and then what is late, by topic. */
-export function planOf(commands: readonly Command[], evidence: Evidence): Sending[] {
+export function planSendings(commands: readonly Command[], evidence: Evidence): Sending[] {
   return commands
-    .flatMap((command) => (command.name === 'create_batch' ? partsOf(command, evidence) : [single(command, evidence)]))
+    .flatMap((command) =>
+      command.name === 'create_batch' ? planParts(command, evidence) : [single(command, evidence)],
+    )
     .toSorted((a, b) => compare(a, b) || a.message.timestamp_ms - b.message.timestamp_ms);
 }
 
@@ -60,7 +62,7 @@ function renewed({ topic, message }: Command, { at, batch, position }: Place, de
 }
 
 function single(command: Command, evidence: Evidence): Sending {
-  const decided = decisionOf(command.message, command.name, evidence);
+  const decided = readDecision(command.message, command.name, evidence);
   return decided === undefined || isLate(decided) ? late(command) : renewed(command, decided, decided.code);
 }
 
@@ -68,7 +70,7 @@ function single(command: Command, evidence: Evidence): Sending {
  * An independent batch is sent in the parts in which it was executed, because single commands may have been decided
  * between them. Items that are in no part are refused as late.
  */
-function partsOf(command: Command, evidence: Evidence): Sending[] {
+function planParts(command: Command, evidence: Evidence): Sending[] {
   const items = decisionsOfItems(command.message, evidence);
   const decided = [...items.entries()].flatMap(([index, item]) => (item && !isLate(item) ? [{ index, ...item }] : []));
   const [first] = decided;

@@ -16,8 +16,8 @@ import { migrationConfig } from '#libs/service/migration.ts';
 import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
 import { compareWithBooks } from '#services/ledger/verify/verify-events.ts';
-import { commandOf, type Evidence, readEvidence, readSince } from './evidence.ts';
-import { type Command, type Commands, decisionsOf, groups, planOf, type Sending, wasDecided } from './plan.ts';
+import { callersCommand, type Evidence, readEvidence, readSince } from './evidence.ts';
+import { type Command, type Commands, findDecisions, groups, planSendings, type Sending, wasDecided } from './plan.ts';
 
 /**
  * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in the order in which
@@ -67,7 +67,7 @@ async function readCommands(
   const found = new Map<string, Command>();
   const topics = new Map(commandTopics.map((name) => [topicName(prefix, name), name]));
   await readSince(kafka, [...topics.keys()], from, logger, (message) => {
-    const name = commandOf(message);
+    const name = callersCommand(message);
     const id = message.headers['ce_id'] ?? '';
     if (name === undefined) return;
     const command = { topic: topics.get(message.topic) ?? 'ledger.commands', name, message };
@@ -166,7 +166,7 @@ export async function resendCommands(kafka: KafkaClient, options: ResendOptions)
   const { prefix, logger } = options;
   const evidence = await readEvidence(kafka, options);
   const commands = await readCommands(kafka, evidence, options);
-  const sendings = planOf(commands, evidence);
+  const sendings = planSendings(commands, evidence);
   const publisher = new Publisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
   try {
@@ -174,7 +174,7 @@ export async function resendCommands(kafka: KafkaClient, options: ResendOptions)
       await send(kafka, publisher, sendings, options);
       const found = await unmet(commands, evidence, options);
       if (found.length === 0 || found.length >= left) {
-        const decided = commands.filter((command) => decisionsOf(command, evidence).length > 0);
+        const decided = commands.filter((command) => findDecisions(command, evidence).length > 0);
         return { sent: commands.length, decided: decided.length, unmet: found };
       }
       left = found.length;

@@ -107,7 +107,7 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
           ...config,
         }),
       ),
-    newCluster: () => link(new SocketGate(options.route), (gate) => clusterOf(kafka(gate, boundedRetry))),
+    newCluster: () => link(new SocketGate(options.route), (gate) => getCluster(kafka(gate, boundedRetry))),
     withAdmin: async (run, timeoutMs = adminTimeoutMs) => {
       const { client, close } = newAdmin();
       try {
@@ -133,7 +133,7 @@ function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, creat
 }
 
 /** kafkajs stores its cluster factory behind a symbol. The version check guarantees that it exists. */
-function clusterOf(kafka: object): Cluster {
+function getCluster(kafka: object): Cluster {
   const symbol = Object.getOwnPropertySymbols(kafka).find(
     ({ description }) => description === 'private:Kafka:createCluster',
   );

@@ -34,7 +34,7 @@ const write = {
   },
 };
 
-function bytesOf(type: ColumnType, value: unknown): number {
+function countBytes(type: ColumnType, value: unknown): number {
   if (type === 'text') return Buffer.byteLength(value as string);
   return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
 }
@@ -57,7 +57,7 @@ export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   for (const row of rows)
     for (const [name, type] of columns) {
       const value = row[name];
-      if (value !== null) bytes += bytesOf(type, value);
+      if (value !== null) bytes += countBytes(type, value);
     }
   const buffer = Buffer.allocUnsafe(bytes);
   const dimensions = rows.length === 0 ? 0 : 1;

@@ -99,12 +99,12 @@ export const pageBytes = 1024 * 1024 - 4096;
 export function cutPage<Row, Item>(
   rows: Row[],
   limit: number,
-  { item: itemOf, position, extraBytes = 0 }: View<Row, Item>,
+  { item: toItem, position, extraBytes = 0 }: View<Row, Item>,
 ): Page<Item> {
   const items: Item[] = [];
   let bytes = 0;
   for (const row of rows.slice(0, limit)) {
-    const item = itemOf(row);
+    const item = toItem(row);
     bytes += Buffer.byteLength(JSON.stringify(item)) + 1 + extraBytes;
     if (bytes > pageBytes && items.length > 0) break;
     items.push(item);

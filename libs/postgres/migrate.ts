@@ -14,7 +14,7 @@ export interface Migrations {
   shared?: readonly URL[];
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
-  /** The views for read-only SQL. They are granted to the role readerOf(role), which has no login. */
+  /** The views for read-only SQL. They are granted to the role readerRole(role), which has no login. */
   readable?: readonly string[];
   /** Looks at the migrated data, as the owner, and logs what people have to correct. */
   review?: (client: Client, logger: Logger) => Promise<void>;
@@ -39,7 +39,7 @@ export type MigrateOptions = MigrationTarget & Migrations;
  * Returns the name of the read-only role, of which a warehouse or an auditor becomes a member. Postgres truncates names
  * to 63 bytes.
  */
-export const readerOf = (role: string): string => `${role.slice(0, 56)}_reader`;
+export const readerRole = (role: string): string => `${role.slice(0, 56)}_reader`;
 
 /** Returns the name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
 export function lastMigration(dir: string): string {
@@ -134,7 +134,7 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   await client.query(`grant select on ${migrationsTable} to ${role}`);
   for (const statement of [...outboxGrants(role), ...options.grants(role)]) await client.query(statement);
   if (options.readable) {
-    const reader = pg.escapeIdentifier(readerOf(options.role));
+    const reader = pg.escapeIdentifier(readerRole(options.role));
     await client.query(`grant usage on schema ${schema} to ${reader}`);
     await client.query(`revoke all on all tables in schema ${schema} from ${reader}`);
     await client.query(`grant select on ${options.readable.join(', ')} to ${reader}`);
@@ -150,7 +150,7 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
     logger.info({ role: options.role }, 'role created');
   }
   if (options.readable) {
-    const reader = readerOf(options.role);
+    const reader = readerRole(options.role);
     const known = await client.query('select from pg_roles where rolname = $1', [reader]);
     if (known.rowCount === 0) await createRole(client, `${pg.escapeIdentifier(reader)} nologin`);
   }

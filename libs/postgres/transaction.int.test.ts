@@ -17,9 +17,9 @@ afterAll(async () => {
 const ids = async () =>
   (await observer.query<{ id: number }>('select id from t order by id')).rows.map((row) => row.id);
 const insert = (client: Queries, id: number) => client.query('insert into t (id) values ($1)', [id]);
-const pidOf = async (client: Queries) =>
+const readPid = async (client: Queries) =>
   (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
-const failureOf = (promise: Promise<unknown>) =>
+const catchFailure = (promise: Promise<unknown>) =>
   promise.then(
     () => {
       throw new Error('was fulfilled');
@@ -40,15 +40,15 @@ describe('transaction', () => {
   /** Returns whether the connection is reused after a transaction in which `fail` was called. */
   async function isKeptAfter(fail: (client: Queries) => Promise<unknown>): Promise<boolean> {
     let pid: unknown;
-    await failureOf(
+    await catchFailure(
       transaction(pool, async (client) => {
-        pid = await pidOf(client);
+        pid = await readPid(client);
         await insert(client, 1);
         await fail(client);
       }),
     );
     expect(await ids()).toEqual([]);
-    return pid === (await transaction(pool, pidOf));
+    return pid === (await transaction(pool, readPid));
   }
 
   test.each([
@@ -79,7 +79,7 @@ describe('transaction', () => {
   });
 
   test('a unique violation names its constraint', async () => {
-    const error = await failureOf(
+    const error = await catchFailure(
       transaction(pool, async (client) => {
         await insert(client, 1);
         await insert(client, 1);
@@ -107,7 +107,7 @@ describe('transaction', () => {
 
   test('retries at most five times', async () => {
     let runs = 0;
-    const error = await failureOf(
+    const error = await catchFailure(
       transaction(pool, async (client) => {
         runs += 1;
         await client.query(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
@@ -117,10 +117,10 @@ describe('transaction', () => {
   });
 
   test('a transaction whose connection is killed is rolled back, and the pool gets a new connection', async () => {
-    const error = await failureOf(
+    const error = await catchFailure(
       transaction(pool, async (client) => {
         await insert(client, 1);
-        await observer.query('select pg_terminate_backend($1)', [await pidOf(client)]);
+        await observer.query('select pg_terminate_backend($1)', [await readPid(client)]);
         await insert(client, 2);
       }),
     );
@@ -135,7 +135,7 @@ describe('transaction', () => {
   test('queries that are not awaited individually run in order, and the first error is the result', async () => {
     await transaction(pool, (client) => Promise.all([insert(client, 1), insert(client, 2)]));
     expect(await ids()).toEqual([1, 2]);
-    const atServer = await failureOf(
+    const atServer = await catchFailure(
       transaction(pool, (client) => Promise.all([insert(client, 3), insert(client, 3), insert(client, 4)])),
     );
     expect(uniqueViolation(atServer)).toBe('t_pkey');
@@ -165,7 +165,7 @@ describe('transaction', () => {
     // Inside an open transaction, Postgres rejects BEGIN with another isolation level after a first read.
     connection.release();
     let ran = false;
-    const error = await failureOf(
+    const error = await catchFailure(
       transaction(one, async (client) => {
         ran = true;
         await insert(client, 1);
@@ -187,7 +187,7 @@ describe('transaction', () => {
       },
       'read only snapshot',
     );
-    expect(await failureOf(transaction(pool, (client) => insert(client, 8), 'read only snapshot'))).toMatchObject({
+    expect(await catchFailure(transaction(pool, (client) => insert(client, 8), 'read only snapshot'))).toMatchObject({
       code: '25006',
     });
   });
@@ -216,14 +216,14 @@ describe('network failures', () => {
 
   test('a transaction that is disconnected fails, and the next one succeeds', () =>
     withProxy(async (proxy, pool) => {
-      const error = await failureOf(
+      const error = await catchFailure(
         transaction(pool, async (client) => {
           await insert(client, 1);
           proxy.cut();
           await insert(client, 2);
         }),
       );
-      const refused = await failureOf(transaction(pool, (client) => insert(client, 3)));
+      const refused = await catchFailure(transaction(pool, (client) => insert(client, 3)));
       expect([error, refused]).toEqual([expect.any(Error), expect.any(Error)]);
       proxy.open();
       await transaction(pool, (client) => insert(client, 4));
@@ -232,7 +232,7 @@ describe('network failures', () => {
 
   test('a transaction fails if the server is silent, and its connection is destroyed', () =>
     withProxy(async (proxy, pool) => {
-      const error = await failureOf(
+      const error = await catchFailure(
         transaction(pool, async (client) => {
           await insert(client, 1);
           proxy.silence();

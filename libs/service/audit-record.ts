@@ -7,7 +7,12 @@ import { messageOfType } from '#libs/contracts/messages.ts';
 export type AuditDetails = Record<string, unknown>;
 
 /** Returns the audit record of a decided command (decision 14). Pure. `now` is ISO 8601 UTC. */
-export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
+export function buildAuditRecord(
+  context: MessageContext,
+  body: ReplyBody,
+  details: AuditDetails,
+  now: string,
+): AuditRecord {
   return withoutNul({
     audit_id: auditId(context.message_id),
     created_at: now,

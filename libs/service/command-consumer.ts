@@ -78,7 +78,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     const reason = isDefect(error) ? 'the service failed while executing it' : 'the database rejected its data';
     await replies.deadLetter(message, {
       code: 'internal_error',
-      reason: `${reason} (${kindOf(error)})`,
+      reason: `${reason} (${errorKind(error)})`,
       address: content.address,
     });
     done.add(message);
@@ -123,6 +123,6 @@ function allAtOnce<T>(lanes: Item<T>[][]): Item<T>[][] {
 }
 
 /** Returns the SQLSTATE or the name of our error. */
-function kindOf(error: unknown): string {
+function errorKind(error: unknown): string {
   return error instanceof Error ? String(Reflect.get(error, 'code') ?? error.name) : 'unknown';
 }

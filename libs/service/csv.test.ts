@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CsvRecord, csvLine, csvRecords, fileText, textOf } from './csv.ts';
+import { type CsvRecord, csvLine, csvRecords, decodeText, fileText } from './csv.ts';
 
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = [];
@@ -14,7 +14,7 @@ async function read(text: string | Uint8Array, chunk = 7, limits = {}): Promise<
   async function* chunks() {
     for (let at = 0; at < bytes.length; at += chunk) yield bytes.subarray(at, at + chunk);
   }
-  return all(csvRecords(textOf(chunks()), limits));
+  return all(csvRecords(decodeText(chunks()), limits));
 }
 
 const fields = async (text: string | Uint8Array) => (await read(text)).map((record) => record.fields);

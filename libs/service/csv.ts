@@ -45,10 +45,10 @@ export async function* csvRecords(
 ): AsyncGenerator<CsvRecord, void> {
   const { rows = Infinity } = limits;
   const { first, chunks } = await beginning(text, limits.bytes ?? Infinity);
-  const { separator, begins } = separatorOf(first);
+  const { separator, begins } = detectSeparator(first);
   let names: string[] | undefined;
   let [next, count] = [1, -1];
-  const recordOf = (values: string[]): CsvRecord | undefined => {
+  const toRecord = (values: string[]): CsvRecord | undefined => {
     const line = next;
     // The parser counts a CRLF within quotation marks as two lines.
     next += values.reduce((lines, value) => lines + value.split(lineEnd).length - 1, 1);
@@ -72,7 +72,7 @@ export async function* csvRecords(
     trim: true,
     max_record_size: longestRecord,
     // Its type does not provide for another type of records.
-    on_record: (values: string[]) => recordOf(values) as never,
+    on_record: (values: string[]) => toRecord(values) as never,
   });
   // An error of the file is thrown by the iteration.
   pipeline(Readable.from(chunks), parser, () => undefined);
@@ -121,7 +121,7 @@ async function beginning(text: AsyncIterable<string> | Iterable<string>, maxByte
 }
 
 /** Returns the separator, and the line on which the first record may begin. */
-function separatorOf(first: string): { separator: string; begins: number } {
+function detectSeparator(first: string): { separator: string; begins: number } {
   const named = /^"?sep=([^"\r\n]*)"?(?:\r|\n|$)/i.exec(first)?.[1];
   if (named !== undefined) {
     if (separators.includes(named)) return { separator: named, begins: 2 };
@@ -132,7 +132,7 @@ function separatorOf(first: string): { separator: string; begins: number } {
   return { separator: separators.reduce((best, mark) => (times(mark) > times(best) ? mark : best)), begins: 1 };
 }
 
-const encodingOf = ([one, two]: Uint8Array): string => {
+const detectEncoding = ([one, two]: Uint8Array): string => {
   if (one === 0xff && two === 0xfe) return 'utf-16le';
   return one === 0xfe && two === 0xff ? 'utf-16be' : 'utf-8';
 };
@@ -140,7 +140,7 @@ const encodingOf = ([one, two]: Uint8Array): string => {
 /** Decodes a file as spreadsheets save it: UTF-8, UTF-16 with a byte order mark, otherwise windows-1252. Pure. */
 export function fileText(bytes: Uint8Array): string {
   try {
-    return new TextDecoder(encodingOf(bytes), { fatal: true }).decode(bytes);
+    return new TextDecoder(detectEncoding(bytes), { fatal: true }).decode(bytes);
   } catch {
     return new TextDecoder('windows-1252').decode(bytes);
   }
@@ -150,11 +150,11 @@ export function fileText(bytes: Uint8Array): string {
  * Decodes a file of any size in UTF-8, or UTF-16 with a byte order mark. Throws a CsvError for any other encoding,
  * because names in a wrong one could not be corrected later.
  */
-export async function* textOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
+export async function* decodeText(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   let decoder: InstanceType<typeof TextDecoder> | undefined;
   let [line, encoding] = [1, ''];
   const decoded = (chunk: Uint8Array, stream: boolean): string => {
-    if (decoder === undefined) encoding = encodingOf(chunk);
+    if (decoder === undefined) encoding = detectEncoding(chunk);
     decoder ??= new TextDecoder(encoding, { fatal: true });
     try {
       const text = decoder.decode(chunk, { stream });

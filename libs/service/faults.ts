@@ -52,7 +52,7 @@ export function unverifiable({ topic, partition, offset }: ReceivedMessage, { re
 }
 
 /** Returns the first result that is not ok. */
-export function worstOf(...results: CheckResult[]): CheckResult {
+export function firstFailure(...results: CheckResult[]): CheckResult {
   return results.find(({ ok }) => !ok) ?? { ok: true };
 }
 

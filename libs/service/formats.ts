@@ -12,7 +12,7 @@ export interface BankFormats {
   locale: string | undefined;
 }
 
-function formatsOf({ name, address = [], timeZone, locale }: BankFormats) {
+function createFormats({ name, address = [], timeZone, locale }: BankFormats) {
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
@@ -31,11 +31,11 @@ function formatsOf({ name, address = [], timeZone, locale }: BankFormats) {
   };
 }
 
-let formats = formatsOf({ timeZone: 'UTC', locale: undefined });
+let formats = createFormats({ timeZone: 'UTC', locale: undefined });
 
 /** Called once, before the first page. */
 export function setBankFormats(bank: BankFormats): void {
-  formats = formatsOf(bank);
+  formats = createFormats(bank);
 }
 
 export const bankName = (): string => formats.name ?? 'Core Banking';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { withTimeout } from '#libs/kafka/wait.ts';
-import { reasonOf } from './logger.ts';
+import { errorMessage } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface CheckResult {
@@ -109,6 +109,6 @@ async function runCheck(check: Check): Promise<CheckResult> {
     const result = await withTimeout(Promise.resolve().then(check), checkTimeoutMs, 'the check');
     return typeof result === 'boolean' ? { ok: result } : result;
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) };
+    return { ok: false, reason: errorMessage(error) };
   }
 }

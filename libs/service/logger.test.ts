@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger, reasonOf, serializeError } from './logger.ts';
+import { createLogger, errorMessage, serializeError } from './logger.ts';
 
 function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
   let text = '';
@@ -75,7 +75,9 @@ test('logging does not change the object', () => {
 
 test('the reason of an error without a message, such as that of a host with two addresses, is that of its parts', () => {
   const parts = ['::1', '127.0.0.1'].map((address) => new Error(`connect ECONNREFUSED ${address}:1`));
-  expect(reasonOf(new AggregateError(parts, ''))).toBe('connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1');
-  expect(reasonOf(new AggregateError(parts, 'all failed'))).toBe('all failed');
-  expect(reasonOf('no error')).toBe('no error');
+  expect(errorMessage(new AggregateError(parts, ''))).toBe(
+    'connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1',
+  );
+  expect(errorMessage(new AggregateError(parts, 'all failed'))).toBe('all failed');
+  expect(errorMessage('no error')).toBe('no error');
 });

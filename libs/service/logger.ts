@@ -121,7 +121,7 @@ export function serializeError(error: unknown, depth = 0): SerializedError | str
  * Returns the message of an error, for people. pg and Node throw an AggregateError without a message if a host has
  * several addresses and none accepts connections.
  */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
+export function errorMessage(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(errorMessage).join('; ');
   return error instanceof Error ? error.message : String(error);
 }

@@ -9,12 +9,12 @@ import type { PublishTracer } from './tracing.ts';
 /** Metrics that several services have under the same name; the label `service` distinguishes them. */
 
 /** Returns the outcome of a command as a label: `done`, `replayed` (a duplicate), or the code of the refusal. */
-export function outcomeOf(reply: ReplyBody): string {
+export function outcomeLabel(reply: ReplyBody): string {
   if (reply.replayed === true) return 'replayed';
   return reply.ok ? 'done' : reply.refusal.code;
 }
 
-/** Counts commands by outcomeOf, or as `begun` if a saga decides the outcome later. */
+/** Counts commands by outcomeLabel, or as `begun` if a saga decides the outcome later. */
 export function commandCounter(metrics: Metrics): (name: string, outcome: string) => void {
   const commands = metrics.counter(
     'commands_total',

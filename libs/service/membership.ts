@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Clock } from './clock.ts';
 import type { CheckResult } from './health.ts';
-import { reasonOf } from './logger.ts';
+import { errorMessage } from './logger.ts';
 import { sweeping } from './sweeping.ts';
 
 type Member = Pick<Consumer, 'start' | 'leave' | 'isAlone'>;
@@ -96,6 +96,6 @@ export function createMembership({ probe, clock, deciding, queries, logger }: Me
     stop: turns.stop,
     /** Not ok, with the last error, while the process stays out of its groups because of the database. */
     health: (): CheckResult =>
-      isUsable || silence?.error === undefined ? { ok: true } : { ok: false, reason: reasonOf(silence.error) },
+      isUsable || silence?.error === undefined ? { ok: true } : { ok: false, reason: errorMessage(silence.error) },
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Migrations, migrate } from '#libs/postgres/migrate.ts';
 import { loadConfig, processConfig, url } from './config.ts';
-import { createLogger, reasonOf } from './logger.ts';
+import { createLogger, errorMessage } from './logger.ts';
 
 export const migrationConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
@@ -33,7 +33,7 @@ export async function runMigration(migrations: Migrations): Promise<void> {
       logger,
     );
   } catch (error) {
-    console.error(`${service} could not be migrated: ${reasonOf(error)}`);
+    console.error(`${service} could not be migrated: ${errorMessage(error)}`);
     process.exitCode = 1;
   }
 }

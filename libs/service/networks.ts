@@ -37,21 +37,21 @@ export function parseNetwork(network: string): [address: Address, prefix: number
   const [, address = network, prefix] = /^([^/]*)\/(\d{1,3})$/.exec(network) ?? [];
   if (isIP(address) === 0 || address.includes('%')) return undefined;
   const parsed = parse(address);
-  const bits = bitsOf(parsed);
+  const bits = addressBits(parsed);
   const length = Number(prefix ?? bits);
   return length <= bits ? [parsed, length] : undefined;
 }
 
-const bitsOf = (address: Address): number => (address instanceof ipaddr.IPv4 ? 32 : 128);
+const addressBits = (address: Address): number => (address instanceof ipaddr.IPv4 ? 32 : 128);
 
-function rangesOf(network: string): Range[] | undefined {
-  if (Object.hasOwn(named, network)) return named[network]?.flatMap((one) => rangesOf(one) ?? []);
+function parseRanges(network: string): Range[] | undefined {
+  if (Object.hasOwn(named, network)) return named[network]?.flatMap((one) => parseRanges(one) ?? []);
   const parsed = parseNetwork(network);
   if (!parsed) return undefined;
   const [address, prefix] = parsed;
   const { parts } = address instanceof ipaddr.IPv4 ? address.toIPv4MappedAddress() : address;
   const number = parts.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n);
-  const size = 1n << BigInt(bitsOf(address) - prefix);
+  const size = 1n << BigInt(addressBits(address) - prefix);
   const start = (number / size) * size;
   return [[start, start + size]];
 }
@@ -74,14 +74,14 @@ const limits = [
   { space: ipv4, part: 1n << 10n },
   { space: globalIpv6, part: 1n << 20n },
 ];
-const privateRanges = [...Object.keys(named), '100.64.0.0/10'].flatMap((network) => rangesOf(network) ?? []);
+const privateRanges = [...Object.keys(named), '100.64.0.0/10'].flatMap((network) => parseRanges(network) ?? []);
 
 /**
  * Reports whether the networks together contain more public addresses than a /10 of IPv4 or a /23 of IPv6. Returns
  * undefined if an element is neither an address, a network with prefix length, nor a name that fastify accepts.
  */
 export function areVast(networks: readonly string[]): boolean | undefined {
-  const ranges = networks.map(rangesOf);
+  const ranges = networks.map(parseRanges);
   if (ranges.includes(undefined)) return undefined;
   const known = ranges.flatMap((one) => one ?? []);
   const hidden = (space: Range): Range[] => privateRanges.filter(([from]) => from >= space[0] && from < space[1]);
@@ -95,9 +95,11 @@ export function areVast(networks: readonly string[]): boolean | undefined {
 export const metadata = ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::254'];
 
 /** Addresses of this machine (Linux connects to 0.0.0.0 and :: locally), of its link, and of metadata services. */
-const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata].flatMap((network) => rangesOf(network) ?? []);
+const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata].flatMap(
+  (network) => parseRanges(network) ?? [],
+);
 
 /** Reports whether a network contains addresses of this machine, its link, or its cloud provider's metadata service. */
 export function touchLocal(network: string): boolean {
-  return (rangesOf(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
+  return (parseRanges(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
 }

@@ -34,7 +34,7 @@ export function productionProblems(
 const macKeys: Rule = (value, all) =>
   eachSecret(
     value &&
-      elementsOf(value)
+      splitList(value)
         .filter((key) => !refusedKey.test(key))
         .join(),
     all,
@@ -135,11 +135,11 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
 function secretsIn(value = ''): string[] {
   if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
     return [decoded(new URL(value).password) ?? ''].filter((password) => password !== '');
-  return elementsOf(value);
+  return splitList(value);
 }
 
 /** Returns the elements of a comma-separated list. */
-function elementsOf(value = ''): string[] {
+function splitList(value = ''): string[] {
   return value
     .split(',')
     .map((part) => part.trim())
@@ -169,7 +169,7 @@ function limit(max: number): Rule {
 }
 
 function proxies(value: string | undefined): string | undefined {
-  const isVast = areVast(elementsOf(value));
+  const isVast = areVast(splitList(value));
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
   return isVast
     ? 'must name the proxies: if so many addresses are trusted, callers can choose their own address'
@@ -177,7 +177,7 @@ function proxies(value: string | undefined): string | undefined {
 }
 
 function noLoopback(value: string | undefined): string | undefined {
-  return elementsOf(value).some(touchLocal)
+  return splitList(value).some(touchLocal)
     ? 'must not contain loopback, link-local, or metadata addresses, because services of this machine or of its cloud provider listen there'
     : undefined;
 }
@@ -200,13 +200,13 @@ function database(value: string | undefined): string | undefined {
   if (modes.length !== 1 || modes[0] !== 'verify-full' || searchParams.has('ssl')) return tlsToPostgres;
   if ([...searchParams.keys()].some((name) => !databaseParameters.includes(name)))
     return `must have no parameters but ${databaseParameters.join(', ')}`;
-  const weakness = password === undefined ? undefined : weaknessOf(password, 16);
+  const weakness = password === undefined ? undefined : findWeakness(password, 16);
   return weakness && `its password ${weakness}; set a longer random one`;
 }
 
 function secret(length: number, wayOut: string): Rule {
   return (value) => {
-    const weakness = value === undefined ? undefined : weaknessOf(value, length);
+    const weakness = value === undefined ? undefined : findWeakness(value, length);
     return weakness && `${weakness}; ${wayOut}`;
   };
 }
@@ -221,7 +221,7 @@ const wellKnown =
   /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|abcdefgh|postgres/i;
 
 /** Returns why a secret is guessable, or undefined. */
-function weaknessOf(secretText: string, length: number): string | undefined {
+function findWeakness(secretText: string, length: number): string | undefined {
   if (secretText.length < length) return `has less than ${length} characters`;
   // Repetitions of four hex digits occur by chance: one good secret in seventy has them.
   if (new Set(secretText).size < 8 || /(.)\1{7}|(.{2,16})\2{3}/s.test(secretText)) return 'repeats itself';

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { withTimeout } from '#libs/kafka/wait.ts';
 import { loadConfig, processConfig } from './config.ts';
-import { createLogger, flushLogs, reasonOf } from './logger.ts';
+import { createLogger, errorMessage, flushLogs } from './logger.ts';
 
 export interface RunContext {
   /** Configured by LOG_LEVEL and INSTANCE; the only logger of the process. */
@@ -50,7 +50,9 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
     {
       delay: stopMs,
       // The process exits immediately afterwards, so this is not written to the asynchronous log.
-      logger: { error: (reason) => void process.stderr.write(`${name} exits before its stop: ${reasonOf(reason)}\n`) },
+      logger: {
+        error: (reason) => void process.stderr.write(`${name} exits before its stop: ${errorMessage(reason)}\n`),
+      },
     },
     async ({ err, signal }) => {
       ignoreFurtherSignals();
@@ -112,5 +114,5 @@ async function stopAll(stops: [string, () => unknown][], stepMs: number, logger:
 }
 
 function printStartFailure(name: string, error: unknown): void {
-  process.stderr.write(`${name} cannot start: ${reasonOf(error)}\n`);
+  process.stderr.write(`${name} cannot start: ${errorMessage(error)}\n`);
 }

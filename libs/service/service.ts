@@ -36,7 +36,7 @@ export async function createBasics(name: string, config: Config, { logger, insta
 }
 
 /** Returns a function that creates connection pools of the service's schema. */
-export function poolsOf(
+export function createPoolFactory(
   config: z.output<z.ZodObject<typeof databaseConfig>>,
   { schema, dir }: Migrations,
   logger: Logger,

@@ -14,7 +14,7 @@ const secrets = list
   .pipe(z.array(secret).min(1, 'must contain at least one key'))
   .meta({ title: 'secrets, separated by commas' });
 
-const macKeysOf = (service: string) =>
+const macKeysSetting = (service: string) =>
   list
     .pipe(z.array(macKey))
     .refine((keys) => keys.some((key) => !refusedKey.test(key)), 'must contain at least one key')
@@ -25,13 +25,13 @@ const macKeysOf = (service: string) =>
 
 /** For services that read commands. The gateway has only its own key. */
 export const macConfig = {
-  GATEWAY_MAC_KEYS: macKeysOf('the gateways'),
-  ACCOUNTS_MAC_KEYS: macKeysOf('accounts'),
-  LEDGER_MAC_KEYS: macKeysOf('the ledgers'),
+  GATEWAY_MAC_KEYS: macKeysSetting('the gateways'),
+  ACCOUNTS_MAC_KEYS: macKeysSetting('accounts'),
+  LEDGER_MAC_KEYS: macKeysSetting('the ledgers'),
 };
 
 /** For accounts, which stores the audit records of webhooks. */
-export const webhooksMac = { WEBHOOKS_MAC_KEYS: macKeysOf('webhooks') };
+export const webhooksMac = { WEBHOOKS_MAC_KEYS: macKeysSetting('webhooks') };
 /** For webhooks, which receives commands from gateways and redriven ones from accounts. */
 export const webhooksMacConfig = {
   GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,

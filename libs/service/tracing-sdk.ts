@@ -36,7 +36,7 @@ export function startTracing(
   diag.setLogger({ error: warn, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN);
   const exporter = new OTLPTraceExporter({
     url: `${endpoint.replace(/\/$/, '')}/v1/traces`,
-    headers: headersOf(config.OTEL_EXPORTER_OTLP_HEADERS),
+    headers: parseHeaders(config.OTEL_EXPORTER_OTLP_HEADERS),
   });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
@@ -44,7 +44,7 @@ export function startTracing(
       'service.instance.id': config.INSTANCE,
       'service.version': packageJson.version,
     }),
-    sampler: samplerOf(config),
+    sampler: createSampler(config),
     spanProcessors: [new BatchSpanProcessor({ exporter, ...batching })],
   });
   const tracer = provider.getTracer('core-banking', packageJson.version);
@@ -56,7 +56,7 @@ export function startTracing(
           kind: SpanKind[kind.toUpperCase() as Uppercase<SpanOptions['kind']>],
           startTime: startedAt,
           attributes: { ...attributes },
-          links: links?.flatMap((link) => contextOf(link) ?? []).map((context) => ({ context })),
+          links: links?.flatMap((link) => parseTraceparent(link) ?? []).map((context) => ({ context })),
         },
         below(traceparent),
       );
@@ -74,7 +74,7 @@ export function startTracing(
   };
 }
 
-function contextOf(traceparent: string): SpanContext | undefined {
+function parseTraceparent(traceparent: string): SpanContext | undefined {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent) ?? [];
   return traceId && spanId && flags
     ? { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true }
@@ -82,11 +82,11 @@ function contextOf(traceparent: string): SpanContext | undefined {
 }
 
 function below(traceparent: string | undefined): Context {
-  const context = traceparent === undefined ? undefined : contextOf(traceparent);
+  const context = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   return context ? trace.setSpanContext(ROOT_CONTEXT, context) : ROOT_CONTEXT;
 }
 
-function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: TracingConfig): Sampler {
+function createSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: TracingConfig): Sampler {
   const root = name.endsWith('always_on')
     ? new AlwaysOnSampler()
     : name.endsWith('always_off')
@@ -95,7 +95,7 @@ function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }
   return name.startsWith('parentbased') ? new ParentBasedSampler({ root }) : root;
 }
 
-function headersOf(text: string | undefined): Record<string, string> {
+function parseHeaders(text: string | undefined): Record<string, string> {
   const pairs = (text ?? '').matchAll(/([^=,]+)=([^,]*)/g);
   return Object.fromEntries([...pairs].map(([, name = '', value = '']) => [name.trim(), value.trim()]));
 }

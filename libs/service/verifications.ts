@@ -8,7 +8,7 @@ import type { Check } from '#libs/contracts/operations.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool, PoolClient, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { auditOf } from './audit-record.ts';
+import { buildAuditRecord } from './audit-record.ts';
 
 /**
  * Checks of a service's data on request. Only one runs at a time over all processes of the service, and its result is
@@ -47,7 +47,7 @@ const columns = `verification_id, requested_by, started_at, ended_at, findings,
   exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
     and classid = ${lockClass} and objid = 'verifications'::regclass::oid and objsubid = 2 and granted) as is_held`;
 
-function checkOf({ verification_id, findings, is_held, ...row }: VerificationRow): Check {
+function toCheck({ verification_id, findings, is_held, ...row }: VerificationRow): Check {
   const ended = findings === null ? 'interrupted' : findings.length === 0 ? 'passed' : 'broken';
   return {
     verification_id: idOf('verification', verification_id.replaceAll('-', '')),
@@ -62,7 +62,7 @@ export async function readLastVerification(pool: Pool): Promise<Check | null> {
   const { rows } = await pool.query<VerificationRow>(
     `select ${columns} from verifications order by started_at desc limit 1`,
   );
-  return rows[0] ? checkOf(rows[0]) : null;
+  return rows[0] ? toCheck(rows[0]) : null;
 }
 
 async function readVerification(pool: Pool, id: string): Promise<Check | undefined> {
@@ -70,7 +70,7 @@ async function readVerification(pool: Pool, id: string): Promise<Check | undefin
     `select ${columns} from verifications where verification_id = $1`,
     [idBits(id)],
   );
-  return rows[0] && checkOf(rows[0]);
+  return rows[0] && toCheck(rows[0]);
 }
 
 export interface Verifier {
@@ -173,7 +173,7 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
 /** Writes the row and the audit record of the requester in one transaction. */
 function begin({ action, audit }: Verified, pool: Pool, id: string, context: MessageContext, now: string) {
   const audit_id = auditId(`${action} ${context.message_id}`);
-  const record = { ...auditOf(context, { ok: true, data: null }, {}, now), audit_id, action, resource_id: id };
+  const record = { ...buildAuditRecord(context, { ok: true, data: null }, {}, now), audit_id, action, resource_id: id };
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [
       idBits(id),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
 import { databaseConfig, loadConfig, processConfig } from '#libs/service/config.ts';
-import { createLogger, reasonOf } from '#libs/service/logger.ts';
+import { createLogger, errorMessage } from '#libs/service/logger.ts';
 import { createBootstrapKey } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
@@ -44,7 +44,7 @@ if (import.meta.main) {
       await pool.end();
     }
   } catch (error) {
-    console.error(`no API key could be created: ${reasonOf(error)}`);
+    console.error(`no API key could be created: ${errorMessage(error)}`);
     process.exitCode = 1;
   }
 }

@@ -10,7 +10,7 @@ import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type Clock, whileClocksAgree } from '#libs/service/clock.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { recordIn, recording } from '#libs/service/dead-lettered.ts';
-import { type Watched, worstOf } from '#libs/service/faults.ts';
+import { firstFailure, type Watched } from '#libs/service/faults.ts';
 import { createQueryConsumer, queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import type { Answer, Replies } from '#libs/service/replies.ts';
 import { consumerGroups } from '#libs/service/service.ts';
@@ -214,5 +214,5 @@ export function createConsumers(
     concurrency: 4,
     maxBatch: 50,
   });
-  return { commands, queries, execution: { health: () => worstOf(executing.health(), answering.health()) } };
+  return { commands, queries, execution: { health: () => firstFailure(executing.health(), answering.health()) } };
 }

@@ -2,7 +2,7 @@ import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, poolsOf, serve, watching } from '#libs/service/service.ts';
+import { connectDatabase, createBasics, createPoolFactory, serve, watching } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
@@ -22,7 +22,7 @@ run('accounts', async (context) => {
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
   // There is a pool per purpose, so that a busy service cannot delay the relay, and a check of the audit, which takes
   // minutes, cannot delay reads. Commands look up rows by their ids, so each of their statements is planned once.
-  const newPool = poolsOf(config, migrations, logger);
+  const newPool = createPoolFactory(config, migrations, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
   // One connection is for recognizing repeats.
   const commandPool = newPool('accounts-commands', { max: commandConcurrency + 1, options: lookupPlans });

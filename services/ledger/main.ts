@@ -1,6 +1,6 @@
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import { worstOf } from '#libs/service/faults.ts';
+import { firstFailure } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, consumerGroups, createBasics, serve } from '#libs/service/service.ts';
@@ -19,7 +19,8 @@ import { ofBooks } from './verify/verify-books.ts';
 /** Single commands are considered to be arriving if the last one is not older than this, in ms. */
 const recentMs = 1_000;
 const queryConcurrency = 4;
-const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatMap(({ partitions }) => partitions);
+const assignedPartitions = (consumer: Consumer): number[] =>
+  consumer.assigned().flatMap(({ partitions }) => partitions);
 
 /** Starts the ledger. It stops in reverse order: readiness, consumers, probes, verifications, publishers, pools. */
 run('ledger', async (context) => {
@@ -74,10 +75,14 @@ run('ledger', async (context) => {
     answerQueries: queries.handle,
   };
   const pace = { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS };
-  const singles = ledgerCommands({ ...writing, pace, partitions: () => partitionsOf(consumers.commands) });
+  const singles = ledgerCommands({ ...writing, pace, partitions: () => assignedPartitions(consumers.commands) });
   let singlesAt = -Infinity;
   const hasSingles = () => performance.now() - singlesAt < recentMs;
-  const callersBatches = ledgerBatches({ ...writing, hasSingles, partitions: () => partitionsOf(consumers.batches) });
+  const callersBatches = ledgerBatches({
+    ...writing,
+    hasSingles,
+    partitions: () => assignedPartitions(consumers.batches),
+  });
   const takeSingles = (messages: ReceivedMessage[]) => {
     singlesAt = performance.now();
     return singles.handle(messages);
@@ -89,7 +94,7 @@ run('ledger', async (context) => {
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
     queries: group('ledger-queries', ['ledger.queries'], { handle: queries.handle, concurrency: queryConcurrency }),
   };
-  const execution = { health: () => worstOf(singles.health(), callersBatches.health(), queries.health()) };
+  const execution = { health: () => firstFailure(singles.health(), callersBatches.health(), queries.health()) };
   measurePools(metrics, { writes, reads, searches });
   measureBooks(metrics, reads, () => relay.active());
 

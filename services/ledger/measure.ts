@@ -1,6 +1,6 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
+import { commandCounter, outcomeLabel } from '#libs/service/measures.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
@@ -38,7 +38,7 @@ export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): 
     waits.observe((times.read - times.begun) / 1000);
     for (const [i, command] of commands.entries()) {
       const isPoison = command.name === 'create_batch' && command.items.some((item) => item.isPoison);
-      count(command.name, isPoison ? 'internal_error' : outcomeOf(replies[i] as ReplyBody));
+      count(command.name, isPoison ? 'internal_error' : outcomeLabel(replies[i] as ReplyBody));
     }
     trace?.(batch);
   };

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type ClientBase, lookupPlans } from '#libs/postgres/pool.ts';
-import { poolsOf, watching } from '#libs/service/service.ts';
+import { createPoolFactory, watching } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
 import { migrations } from './schema.ts';
 
@@ -16,7 +16,7 @@ export function createPools(
   verify: (client: ClientBase) => Promise<void>,
   logger: Logger,
 ) {
-  const newPool = poolsOf(config, migrations, logger);
+  const newPool = createPoolFactory(config, migrations, logger);
   const name = `ledger ${instance}`;
   return {
     // One writer for single commands and one for callers' batches.

@@ -89,12 +89,12 @@ export const batchColumns =
   'command_id, batch_id, mode, item_count, actor, bound_client_id, created_at, external_id, metadata';
 
 /** Returns these columns of the table with that alias. */
-export function columnsOf(alias: string, columns: string): string {
+export function qualifyColumns(alias: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${alias}.$&`);
 }
 
 /** Converts a row of `transactions`, whose ids are uuids. */
-export function recordOf(row: TransactionRecord): TransactionRecord {
+export function toTransactionRecord(row: TransactionRecord): TransactionRecord {
   return {
     ...row,
     transaction_id: prefixed('txn', row.transaction_id),
@@ -110,7 +110,7 @@ export function recordOf(row: TransactionRecord): TransactionRecord {
 }
 
 /** Converts a row of `entries`, whose ids are uuids. */
-export function entryOf(row: EntryRecord): EntryRecord {
+export function toEntryRecord(row: EntryRecord): EntryRecord {
   return {
     ...row,
     account_id: prefixed('acc', row.account_id),
@@ -123,7 +123,7 @@ export const accountColumns =
   'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, last_posted_at, held_minor, active_holds, hold_expires_at, hold_version';
 
 /** Converts a row of `accounts`, whose ids are uuids. */
-export function accountOf(row: AccountState): AccountState {
+export function toAccountState(row: AccountState): AccountState {
   return {
     ...row,
     account_id: prefixed('acc', row.account_id),
@@ -132,7 +132,7 @@ export function accountOf(row: AccountState): AccountState {
 }
 
 /** Converts a row of `holds`, whose ids are uuids. */
-export function holdOf(row: HoldState): HoldState {
+export function toHoldState(row: HoldState): HoldState {
   return { ...row, hold_id: prefixed('hld', row.hold_id), account_id: prefixed('acc', row.account_id) };
 }
 
@@ -147,7 +147,7 @@ export async function readTransactions(client: Queries, ids: string[]): Promise<
     text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
     values: [uuids(ids)],
   });
-  return rows.map(recordOf);
+  return rows.map(toTransactionRecord);
 }
 
 /** Maps the reversed ones among `ids` to their reversals. */

@@ -1,4 +1,4 @@
-import { outcomeOf } from '#libs/service/measures.ts';
+import { outcomeLabel } from '#libs/service/measures.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { isSampled } from '#libs/service/tracing.ts';
 import type { DecidedBatch } from './batch/commands.ts';
@@ -19,7 +19,7 @@ export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
         'messaging.system': 'kafka',
         'messaging.message.id': message_id,
         request_id,
-        outcome: outcomeOf(reply),
+        outcome: outcomeLabel(reply),
         commands: commands.length,
       };
       const span = tracing.begin(`process ${name}`, {

@@ -2,11 +2,11 @@ import { bucketOf } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { auditOf } from '#libs/service/audit-record.ts';
+import { buildAuditRecord } from '#libs/service/audit-record.ts';
 
 /** Sends a record through the outbox to accounts, which stores the audit, so that no write is without a record. */
-export function auditMessage(...decided: Parameters<typeof auditOf>): OutboxEvent {
-  const record = auditOf(...decided);
+export function auditMessage(...decided: Parameters<typeof buildAuditRecord>): OutboxEvent {
+  const record = buildAuditRecord(...decided);
   const { audit_id: id, actor, created_at: time, request_id } = record;
   return {
     id,

@@ -4,13 +4,20 @@ import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { whileClocksAgree } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import { watchFaults, worstOf } from '#libs/service/faults.ts';
+import { firstFailure, watchFaults } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { queriesLast } from '#libs/service/query-consumer.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, consumerGroups, createBasics, poolsOf, serve, watching } from '#libs/service/service.ts';
+import {
+  connectDatabase,
+  consumerGroups,
+  createBasics,
+  createPoolFactory,
+  serve,
+  watching,
+} from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { sweeping } from '#libs/service/sweeping.ts';
 import { webhooksConfig } from './config.ts';
@@ -31,7 +38,7 @@ run('webhooks', async (context) => {
   const config = loadConfig(webhooksConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
-  const newPool = poolsOf(config, migrations, logger);
+  const newPool = createPoolFactory(config, migrations, logger);
   const pool = newPool('webhooks', { max: config.DATABASE_POOL_MAX });
   // Stores events and creates deliveries, with one connection each.
   const feedPool = newPool('webhooks-feeds', { max: 2, options: lookupPlans });
@@ -107,7 +114,7 @@ run('webhooks', async (context) => {
   };
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool, feeds: feedPool });
-  const execution = { health: () => worstOf(commands.health(), queries.health(), events.health()) };
+  const execution = { health: () => firstFailure(commands.health(), queries.health(), events.health()) };
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
   const parts = { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readTexts, rulesOf, type Texts, tagsOf, untested } from '../../tools/generate/contract-rules.ts';
+import { readRules, readTags, readTexts, type Texts, untested } from '../../tools/generate/contract-rules.ts';
 
 /**
  * Tests that each rule of docs/contract has a test, and that what code and documents cite as `contract: …` is a rule or
@@ -15,13 +15,13 @@ const withoutTests = Object.keys(untested);
 
 /** Everything that is wrong with the rules, their tests, and what cites them. */
 function findings(all: Texts): string[] {
-  const rules = rulesOf(all);
+  const rules = readRules(all);
   const ids = rules.map(({ id }) => id);
   const found = [
     ...ids.filter((id, i) => ids.indexOf(id) < i).map((id) => `${id} is two rules`),
     ...rules.filter(({ id, page }) => !new RegExp(`^${page}-\\d+$`).test(id)).map(({ id }) => `${id} is no name`),
   ];
-  const tags = Object.entries(all).flatMap(([file, text]) => (file.endsWith('.test.ts') ? tagsOf(file, text) : []));
+  const tags = Object.entries(all).flatMap(([file, text]) => (file.endsWith('.test.ts') ? readTags(file, text) : []));
   for (const { file, title, rules: named } of tags)
     if (title === undefined) found.push(`${file}: ${named.join(', ')} is not in the first line of a test`);
   const tested = new Set(tags.flatMap(({ rules: named }) => named));
@@ -57,7 +57,7 @@ it('each rule has a test, and each citation names a rule or a page', () => {
 
 it('every page is in README.md', () => {
   const pages = Object.keys(texts).flatMap((path) => /^docs\/contract\/([a-z-]+)\.md$/.exec(path)?.[1] ?? []);
-  expect(new Set(rulesOf(texts).map(({ page }) => page))).toEqual(new Set(pages.filter((page) => page !== 'rules')));
+  expect(new Set(readRules(texts).map(({ page }) => page))).toEqual(new Set(pages.filter((page) => page !== 'rules')));
 });
 
 const page = 'docs/contract/lists.md';

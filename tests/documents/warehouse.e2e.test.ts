@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readerOf } from '#libs/postgres/migrate.ts';
+import { readerRole } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { together, useBank } from '../support/world.ts';
@@ -46,7 +46,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
        where table_schema = 'ledger' and table_name = 'commands' and privilege_type = 'INSERT' and grantee <> current_user`,
     );
     const [name, password] = [`${role.slice(0, 40)}_warehouse`, 'of-the-warehouse'];
-    await world.sql(`create role ${name} login password '${password}' in role ${readerOf(role)}`);
+    await world.sql(`create role ${name} login password '${password}' in role ${readerRole(role)}`);
     url.username = name;
     url.password = password;
     return url.href;

@@ -16,7 +16,7 @@ import { migrations as accountsMigrations } from '#services/accounts/schema.ts';
 import { migrations as ledgerMigrations } from '#services/ledger/schema.ts';
 import { migrations as webhooksMigrations } from '#services/webhooks/schema.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
-import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
+import { topicSpec, topicsConfig } from '../../deploy/create-topics.ts';
 import type { BankSettings, ServiceKind, ServiceSpec, ServiceWithSchema } from '../../tools/local/bank.ts';
 import { MAIN_CLIENT, newKeyPair, roleName, startService } from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -294,7 +294,7 @@ async function createTopics(settings: BankSettings): Promise<void> {
     ...settings.env,
   });
   const specs = (Object.keys(topics) as TopicName[]).map((name) => {
-    const spec = specOf(name, config);
+    const spec = topicSpec(name, config);
     return isEventTopic(name) ? { ...spec, partitions: Math.min(spec.partitions, 2) } : spec;
   });
   await ensureTopics(kafkaOf(settings), specs);

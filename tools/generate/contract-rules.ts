@@ -33,7 +33,7 @@ interface Rule {
 }
 
 /** Returns the rules of all pages, in the order in which README.md names the pages. */
-export function rulesOf(texts: Texts): Rule[] {
+export function readRules(texts: Texts): Rule[] {
   const pages = [...(texts[`${folder}README.md`] ?? '').matchAll(/^\| \[([\w-]+)\]/gm)].map(([, page = '']) => page);
   return pages.flatMap((page) =>
     [...(texts[`${folder}${page}.md`] ?? '').matchAll(/^- \*\*(\S+)\*\* (\*\(planned\)\*)?/gm)].map(
@@ -52,7 +52,7 @@ interface Tag {
 const testTitle = /(?:\b(?:it|test)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1,/g;
 
 /** Returns what the tests of a file say about the rules that they test. */
-export function tagsOf(file: string, source: string): Tag[] {
+export function readTags(file: string, source: string): Tag[] {
   const titles = [...source.matchAll(testTitle)].map(({ index, 2: title = '' }) => ({ index, title }));
   return [...source.matchAll(/^(.*)\n *\/\/ contract: (.+)$/gm)].map(({ index, 1: before = '', 2: rules = '' }) => ({
     rules: rules.split(', '),
@@ -66,11 +66,11 @@ export function tagsOf(file: string, source: string): Tag[] {
 /** Returns docs/contract/rules.md. */
 export function contractRulesPage(): string {
   const tags = Object.entries(readTexts('{bench,cli,clients,deploy,libs,services,tests,tools}/**/*.test.ts')).flatMap(
-    ([file, source]) => tagsOf(file, source),
+    ([file, source]) => readTags(file, source),
   );
-  const rules = rulesOf(readTexts(`${folder}*.md`));
+  const rules = readRules(readTexts(`${folder}*.md`));
   const code = (text: string) => (text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``).replaceAll('|', '\\|');
-  const rowsOf = ({ id, isPlanned }: Rule) => {
+  const ruleRows = ({ id, isPlanned }: Rule) => {
     if (isPlanned) return [`| ${id} | | not offered yet |`];
     const tests = tags.filter((tag) => tag.rules.includes(id));
     if (tests.length === 0) return [`| ${id} | none | ${untested[id]} |`];
@@ -80,7 +80,7 @@ export function contractRulesPage(): string {
     (page) =>
       `## ${page}\n\n| rule | file | test |\n|---|---|---|\n${rules
         .filter((rule) => rule.page === page)
-        .flatMap(rowsOf)
+        .flatMap(ruleRows)
         .join('\n')}\n`,
   );
   const planned = rules.filter(({ isPlanned }) => isPlanned).length;

@@ -23,7 +23,7 @@ export function describeConfig(schema: z.ZodObject): VariableDescription[] {
     const absent = z.safeParse(type, undefined);
     return {
       name,
-      type: titleOf(type),
+      type: typeTitle(type),
       required: !absent.success,
       default:
         madeDefaults[name] ??
@@ -35,11 +35,11 @@ export function describeConfig(schema: z.ZodObject): VariableDescription[] {
 }
 
 /** Returns the title of a type, or of the type that it wraps. */
-function titleOf(type: z.core.$ZodType): string {
+function typeTitle(type: z.core.$ZodType): string {
   const { title } = z.globalRegistry.get(type) ?? {};
   if (title !== undefined) return title;
   if (type instanceof z.ZodEnum) return type.options.join(', ');
   const def = type._zod.def as { innerType?: z.core.$ZodType; in?: z.core.$ZodType };
   const inner = def.innerType ?? def.in;
-  return inner === undefined ? 'text' : titleOf(inner);
+  return inner === undefined ? 'text' : typeTitle(inner);
 }

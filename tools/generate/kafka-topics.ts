@@ -1,7 +1,7 @@
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { topics } from '#libs/contracts/topics.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
+import { topicSpec, topicsConfig } from '../../deploy/create-topics.ts';
 
 /**
  * Returns Strimzi's KafkaTopics: the topics that create-topics would create, for clusters in which the Topic Operator
@@ -10,7 +10,7 @@ import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
 export function kafkaTopics(): string {
   const config = loadConfig(topicsConfig, { NODE_ENV: 'test', KAFKA_BROKERS: 'kafka:9093' });
   const documents = (Object.keys(topics) as TopicName[]).map((name) => {
-    const { partitions, replication_factor, config: settings } = specOf(name, config);
+    const { partitions, replication_factor, config: settings } = topicSpec(name, config);
     return `apiVersion: kafka.strimzi.io/v1
 kind: KafkaTopic
 metadata:

@@ -22,7 +22,7 @@ export type Connection = {
 };
 
 /** The values that are known before the services run. */
-export function connectionOf(
+export function createConnection(
   known: Pick<
     Connection,
     'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'dashboard_password' | 'services'

@@ -57,7 +57,7 @@ async function signIn(
   return { ...asked, ...outcome, browser, code: outcome.left?.searchParams.get('code') ?? '' };
 }
 
-async function tokensOf(
+async function requestTokens(
   userName: string,
   scope = everything,
   browser = new Browser(),
@@ -92,7 +92,7 @@ describe('signing in', () => {
     '$user_name gets the requested scopes that $user_name is allowed, and is a member of staff',
     async ({ user_name, name, scopes: own }) => {
       // contract: four-eyes-21
-      const { access_token, id_token, scope, nonce, expires_in } = await tokensOf(user_name);
+      const { access_token, id_token, scope, nonce, expires_in } = await requestTokens(user_name);
       expect(scope.split(' ').sort()).toEqual([...own].sort());
       expect(expires_in).toBe(3600);
       expect(claimsOf(access_token)).toMatchObject({
@@ -127,8 +127,8 @@ describe('signing in', () => {
 
   test('a token has no more scopes than were requested', async () => {
     const asked: Scope[] = ['clients:read', 'keys:manage'];
-    expect((await tokensOf('admin', ['openid', ...asked].join(' '))).scope.split(' ').sort()).toEqual(asked);
-    expect((await tokensOf('officer', ['openid', ...asked].join(' '))).scope).toBe('clients:read');
+    expect((await requestTokens('admin', ['openid', ...asked].join(' '))).scope.split(' ').sort()).toEqual(asked);
+    expect((await requestTokens('officer', ['openid', ...asked].join(' '))).scope).toBe('clients:read');
   });
 
   test('a wrong password and an unknown name get the same refusal, and the next attempt can succeed', async () => {
@@ -168,7 +168,7 @@ describe('signing in', () => {
 
   test('a signed-in user is redirected immediately; with prompt=login another user can sign in', async () => {
     const browser = new Browser();
-    await tokensOf('admin', everything, browser);
+    await requestTokens('admin', everything, browser);
     const again = await browser.visit(authorization(issuer).url);
     expect(again.left?.searchParams.get('code')).toBeTruthy();
     const { code, verifier } = await signIn('auditor', { prompt: 'login' }, browser);
@@ -226,7 +226,7 @@ describe('signing out', () => {
 
   test('with the user’s ID token it happens immediately and redirects to the dashboard', async () => {
     const browser = new Browser();
-    const { id_token } = await tokensOf('officer', everything, browser);
+    const { id_token } = await requestTokens('officer', everything, browser);
     expect(await isSignedIn(browser)).toBe(true);
     const url = end({ ...after, id_token_hint: id_token });
     expect((await browser.visit(url)).left?.href).toBe('http://127.0.0.1:43210/admin/login?state=abc');
@@ -237,8 +237,8 @@ describe('signing out', () => {
 
   test('without it, or with another user’s, it asks for confirmation', async () => {
     const browser = new Browser();
-    await tokensOf('officer', everything, browser);
-    const { id_token } = await tokensOf('admin');
+    await requestTokens('officer', everything, browser);
+    const { id_token } = await requestTokens('admin');
     for (const hint of [{}, { id_token_hint: id_token }] as Record<string, string>[]) {
       const { page } = await browser.visit(end({ ...after, client_id: 'dashboard', ...hint }));
       const html = (await page?.text()) ?? '';
@@ -255,7 +255,7 @@ describe('signing out', () => {
 
   test('never redirects to an unregistered address', async () => {
     const browser = new Browser();
-    const { id_token } = await tokensOf('admin', everything, browser);
+    const { id_token } = await requestTokens('admin', everything, browser);
     const { page, left } = await browser.visit(
       end({ id_token_hint: id_token, post_logout_redirect_uri: 'http://evil.example/admin' }),
     );

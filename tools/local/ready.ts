@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Probe = { url: string; headers?: Record<string, string> };
 
 /** Returns the status of a GET of this URL, or the error, within two seconds. */
-export async function statusOf(probe: Probe): Promise<number | string> {
+export async function probeStatus(probe: Probe): Promise<number | string> {
   try {
     const response = await fetch(probe.url, { headers: probe.headers, signal: AbortSignal.timeout(2000) });
     await response.arrayBuffer();
@@ -25,7 +25,7 @@ export async function awaitReady(
 ): Promise<void> {
   const end = Date.now() + timeoutMs;
   for (;;) {
-    const status = await statusOf(probe);
+    const status = await probeStatus(probe);
     if (status === 200) return;
     const failure = failed() ?? (Date.now() > end ? `answers ${status} after ${timeoutMs / 1000} s` : undefined);
     if (failure !== undefined) throw new Error(`${probe.url} ${failure}`);

@@ -9,7 +9,7 @@ import { authorization, Browser, redeem, type Tokens } from '../../tests/support
 import { processIdentity } from './child.ts';
 import type { Connection } from './connection.ts';
 import { freePort } from './ports.ts';
-import { statusOf } from './ready.ts';
+import { probeStatus } from './ready.ts';
 
 /** Tests `npm start` with its own Kafka and Postgres, in its own folder. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
@@ -22,7 +22,7 @@ let output = '';
 let first: Connection;
 
 const connection = () => JSON.parse(readFileSync(file, 'utf8')) as Connection;
-const health = (key: string) => statusOf({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': key } });
+const health = (key: string) => probeStatus({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': key } });
 const recorded = () => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
 
 async function start(): Promise<void> {
@@ -62,11 +62,11 @@ test('connection.json has everything that callers need, and the key works', asyn
   expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger', 'webhooks']);
   for (const service of first.services) {
     expect(processIdentity(service.pid)).toBeDefined();
-    expect(await statusOf({ url: service.health_url })).toBe(200);
+    expect(await probeStatus({ url: service.health_url })).toBe(200);
   }
   expect(await health(first.api_key)).toBe(200);
   expect(await health('cbk_test_wrong')).toBe(401);
-  expect(await statusOf({ url: first.docs_url })).toBe(200);
+  expect(await probeStatus({ url: first.docs_url })).toBe(200);
   expect(first.dashboard_users).toEqual(['admin', 'officer', 'manager', 'auditor']);
   expect(output).toContain(`password ${first.dashboard_password}\n`);
 });
@@ -81,10 +81,10 @@ test('a user signs in at the identity provider, and the bank accepts their token
     await redeem(issuer, first.client_secret, left?.searchParams.get('code') ?? '', verifier)
   ).json()) as Tokens;
   expect(
-    await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
+    await probeStatus({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
   ).toBe(200);
   expect(
-    await statusOf({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } }),
+    await probeStatus({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } }),
   ).toBe(403);
 });
 
@@ -108,7 +108,7 @@ test('a token of the identity provider is accepted', async () => {
     access_token: string;
   };
   expect(
-    await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
+    await probeStatus({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
   ).toBe(200);
 });
 
@@ -154,7 +154,7 @@ test('a killed service is restarted, and connection.json has its new pid', async
     process.kill(before.pid, 'SIGKILL');
     const pid = () => connection().services.find((service) => service.name === name)!.pid;
     await vi.waitUntil(() => pid() !== before.pid, { timeout: 10_000, interval: 20 });
-    await vi.waitUntil(async () => (await statusOf({ url: before.health_url })) === 200, {
+    await vi.waitUntil(async () => (await probeStatus({ url: before.health_url })) === 200, {
       timeout: 20_000,
       interval: 100,
     });

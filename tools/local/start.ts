@@ -11,7 +11,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BankSettings } from './bank.ts';
 import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
-import { connectionOf, removeConnection, summary, writeConnection } from './connection.ts';
+import { createConnection, removeConnection, summary, writeConnection } from './connection.ts';
 import { startInfrastructure } from './infra.ts';
 import type { Launch } from './launch.ts';
 import { createLaunch, keepsDying } from './launch.ts';
@@ -19,7 +19,7 @@ import type { LocalDir } from './local-dir.ts';
 import { openLocalDir, PROJECT } from './local-dir.ts';
 import { refuseOtherBank } from './other-bank.ts';
 import { accepts, isFree } from './ports.ts';
-import { awaitReady, statusOf } from './ready.ts';
+import { awaitReady, probeStatus } from './ready.ts';
 import { startServices } from './services.ts';
 import { supervise } from './supervisor.ts';
 
@@ -133,10 +133,10 @@ async function workingApiKey(local: LocalDir, settings: BankSettings, baseUrl: s
   const kept = local.value('api_key');
   const probe = (key: string) => ({ url: `${baseUrl}/`, headers: { 'x-api-key': key } });
   if (kept !== undefined) {
-    let status = await statusOf(probe(kept));
+    let status = await probeStatus(probe(kept));
     for (let attempt = 0; status !== 200 && status !== 401 && attempt < 50; attempt++) {
       await sleep(200);
-      status = await statusOf(probe(kept));
+      status = await probeStatus(probe(kept));
     }
     if (status === 200) return kept;
   }
@@ -198,7 +198,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     kafka_brokers: brokers,
     database_url: ownerUrl,
   };
-  write = () => writeConnection(local.path, connectionOf({ ...known, services: services() }));
+  write = () => writeConnection(local.path, createConnection({ ...known, services: services() }));
   write();
   launch.onStop('connection', async () => {
     write = () => {};
@@ -207,7 +207,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
   launch.say(
     `\n  Ready after ${(performance.now() / 1000).toFixed(1)} s. Data and logs are in ${local.path}; Ctrl-C stops everything.`,
   );
-  launch.say(summary(connectionOf({ ...known, services: services() })));
+  launch.say(summary(createConnection({ ...known, services: services() })));
 }
 
 /**

@@ -55,14 +55,14 @@ export interface Envelope {
 /** Returns the statement in a DSSE envelope. Without a key it has no signature. */
 export function envelope(statement: object, key: KeyObject | undefined): Envelope {
   const payload = Buffer.from(JSON.stringify(statement));
-  const signatures = key === undefined ? [] : [{ keyid: keyId(key), sig: signed(signedOf(payload), key) }];
+  const signatures = key === undefined ? [] : [{ keyid: keyId(key), sig: signed(preAuthEncoding(payload), key) }];
   return { payloadType, payload: payload.toString('base64'), signatures };
 }
 
 /** Returns whether the envelope has a signature that matches this public key. */
 export function isSignedBy({ payload, signatures }: Envelope, publicKey: KeyObject): boolean {
-  const bytes = signedOf(Buffer.from(payload, 'base64'));
-  return signatures.some(({ sig }) => verify(digestOf(publicKey), bytes, publicKey, Buffer.from(sig, 'base64')));
+  const bytes = preAuthEncoding(Buffer.from(payload, 'base64'));
+  return signatures.some(({ sig }) => verify(digestName(publicKey), bytes, publicKey, Buffer.from(sig, 'base64')));
 }
 
 /**
@@ -70,17 +70,17 @@ export function isSignedBy({ payload, signatures }: Envelope, publicKey: KeyObje
  * Ed25519 over the text itself.
  */
 export function signed(text: Buffer, key: KeyObject): string {
-  return sign(digestOf(key), text, key).toString('base64');
+  return sign(digestName(key), text, key).toString('base64');
 }
 
 export const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
 /** Returns the pre-authentication encoding of DSSE. */
-function signedOf(payload: Buffer): Buffer {
+function preAuthEncoding(payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`DSSEv1 ${payloadType.length} ${payloadType} ${payload.length} `), payload]);
 }
 
-function digestOf({ asymmetricKeyType: type }: KeyObject): 'sha256' | null {
+function digestName({ asymmetricKeyType: type }: KeyObject): 'sha256' | null {
   return type === 'ed25519' ? null : 'sha256';
 }
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { buildImage, buildsAll, debianPackages } from './image.ts';
-import { releaseNotes, sectionOf } from './notes.ts';
+import { findSection, releaseNotes } from './notes.ts';
 import { envelope, isSignedBy, provenance, sha256, signed } from './provenance.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
@@ -12,9 +12,9 @@ const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta
 describe('notes', () => {
   test('are the section of the version, even if its heading contains more', () => {
     const document = '# A\n\n## [1.2.0] - unreleased\n\n### Added\n\n- x\n\n## 1.1.0\n\ny\n';
-    expect(sectionOf(document, '1.2.0')).toBe('### Added\n\n- x');
-    expect(sectionOf(document, '1.1.0')).toBe('y');
-    expect(sectionOf(document, '1.2')).toBeUndefined();
+    expect(findSection(document, '1.2.0')).toBe('### Added\n\n- x');
+    expect(findSection(document, '1.1.0')).toBe('y');
+    expect(findSection(document, '1.2')).toBeUndefined();
     expect(() => releaseNotes('1.1.0', document, '# B')).toThrow('how to upgrade to 1.1.0');
     expect(() => releaseNotes('2.0.0', document, document)).toThrow('no section for 2.0.0');
   });
@@ -29,7 +29,7 @@ describe('notes', () => {
   test('every version in the changelog has upgrade instructions', () => {
     const versions = [...read('CHANGELOG.md').matchAll(/^## \[(.*?)\]/gm)].map(([, version]) => version ?? '');
     expect(versions.length).toBeGreaterThan(1);
-    expect(versions.filter((version) => !sectionOf(read('docs/releases.md'), version))).toEqual([]);
+    expect(versions.filter((version) => !findSection(read('docs/releases.md'), version))).toEqual([]);
   });
 });
 

@@ -120,11 +120,11 @@ async function ask({ brokerPool, targetTopics }: Cluster, nodeId: string): Promi
   if (brokerPool.metadata === null) return;
   brokerPool.metadata = answer;
   // kafkajs fetches only from brokers that it knows, so it must learn of one that is back.
-  if (leadersOf(answer).some((leader) => leader >= 0 && !(leader in brokerPool.brokers)))
+  if (listLeaders(answer).some((leader) => leader >= 0 && !(leader in brokerPool.brokers)))
     await brokerPool.refreshMetadata([...targetTopics]);
 }
 
-function leadersOf({ topicMetadata }: Metadata): number[] {
+function listLeaders({ topicMetadata }: Metadata): number[] {
   return topicMetadata.flatMap(({ partitionMetadata }) => partitionMetadata.map(({ leader }) => leader));
 }
 

@@ -33,7 +33,7 @@ export class ProducerLink {
   }
 
   /** Returns the number of partitions of a topic, or undefined if the broker did not know the topic when last asked. */
-  partitionsOf(topic: string): number | undefined {
+  partitionCount(topic: string): number | undefined {
     return this.#partitions.get(topic);
   }
 

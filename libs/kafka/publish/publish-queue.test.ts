@@ -11,7 +11,7 @@ const require = createRequire(import.meta.url);
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as {
   RecordBatch(input: object): Promise<{ buffer: Buffer }>;
 };
-const recordOf = require('kafkajs/src/protocol/recordBatch/record/v0') as (input: object) => object;
+const encodeRecord = require('kafkajs/src/protocol/recordBatch/record/v0') as (input: object) => object;
 
 const limits =
   (maxBatchBytes = 100_000) =>
@@ -70,7 +70,9 @@ test('an encoded batch is never larger than calculated', async () => {
       fc.nat({ max: 2 ** 40 }),
       async (messages, timestampDelta) => {
         const counted = messages.reduce((sum, each) => sum + recordBytes(each), batchHeaderBytes);
-        const records = messages.map((each, i) => recordOf({ ...each, offsetDelta: i + 1_000_000, timestampDelta }));
+        const records = messages.map((each, i) =>
+          encodeRecord({ ...each, offsetDelta: i + 1_000_000, timestampDelta }),
+        );
         const { buffer } = await RecordBatch({ records, firstTimestamp: 1, maxTimestamp: 1 });
         expect(buffer.length).toBeLessThanOrEqual(counted);
       },

@@ -72,7 +72,7 @@ export class PublishQueue {
    * Takes the messages of the next send: within the limits of a send and, per partition, within the topic's
    * limit of a record batch. A message that never fits, or whose partition does not exist, fails alone.
    */
-  take(limitsOf: (topic: string) => TopicLimits | undefined): Entry[] {
+  take(getLimits: (topic: string) => TopicLimits | undefined): Entry[] {
     const taken: Entry[] = [];
     const topics = new Map<string, { limits: TopicLimits | undefined; batchBytes: number[] }>();
     let bytes = 0;
@@ -81,13 +81,13 @@ export class PublishQueue {
       const entry = this.#entries[next] as Entry;
       const { call, message } = entry;
       if (call.isSettled) continue;
-      const topic = topics.get(message.topic) ?? { limits: limitsOf(message.topic), batchBytes: [] };
+      const topic = topics.get(message.topic) ?? { limits: getLimits(message.topic), batchBytes: [] };
       topics.set(message.topic, topic);
       const { limits, batchBytes } = topic;
       const partition =
         message.partition ?? (message.key === null || !limits ? 0 : partitionForKey(message.key, limits.partitions));
       const size = recordBytes(message);
-      const refusal = refusalOf(limits, partition, size);
+      const refusal = checkLimits(limits, partition, size);
       if (!limits || refusal !== undefined) {
         fail(call, `${message.topic}: ${refusal}`);
         continue;
@@ -104,7 +104,7 @@ export class PublishQueue {
   }
 }
 
-function refusalOf(limits: TopicLimits | undefined, partition: number, size: number): string | undefined {
+function checkLimits(limits: TopicLimits | undefined, partition: number, size: number): string | undefined {
   if (!limits) return 'there is no such topic';
   if (partition >= limits.partitions) return `there is no partition ${partition}`;
   const bytes = batchHeaderBytes + size;

@@ -92,7 +92,7 @@ export class Publisher {
     if (refusal) return Promise.reject(new PublishError(refusal, false));
     for (const message of messages) this.#options.sign(message);
     return new Promise((resolve, reject) => {
-      this.#isTopicMissing ||= messages.some(({ topic }) => this.#link.partitionsOf(topic) === undefined);
+      this.#isTopicMissing ||= messages.some(({ topic }) => this.#link.partitionCount(topic) === undefined);
       const deadline = performance.now() + timeoutMs;
       this.#queue.push(messages, {
         unacknowledged: messages.length,
@@ -156,7 +156,7 @@ export class Publisher {
       // the broker is unreachable.
       if (!producer) return this.#link.replace();
       if (this.#queue.length === 0) return;
-      const entries = this.#queue.take((topic) => this.#limitsOf(topic));
+      const entries = this.#queue.take((topic) => this.#getLimits(topic));
       if (entries.length > 0) await this.#send(producer, entries);
     }
   }
@@ -177,8 +177,8 @@ export class Publisher {
     this.#inFlight = undefined;
   }
 
-  #limitsOf(topic: string): TopicLimits | undefined {
-    const [definition, partitions] = [this.#options.topics.get(topic), this.#link.partitionsOf(topic)];
+  #getLimits(topic: string): TopicLimits | undefined {
+    const [definition, partitions] = [this.#options.topics.get(topic), this.#link.partitionCount(topic)];
     return definition && partitions !== undefined
       ? { partitions, maxBatchBytes: maxBatchBytes(definition) }
       : undefined;

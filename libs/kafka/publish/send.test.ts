@@ -24,7 +24,7 @@ interface Written {
 function movingCluster(written: Written[]): Sender {
   const leaders = [1, 2];
   const fails = Object.assign(new Error('not the leader'), { name: 'KafkaJSProtocolError', retriable: true });
-  const brokerOf = (nodeId: number) => ({
+  const testBroker = (nodeId: number) => ({
     nodeId,
     produce: async ({ topicData }: { topicData: { topic: string; partitions: { partition: number }[] }[] }) => {
       const partitions = topicData.flatMap((topic) => topic.partitions.map(({ partition }) => partition));
@@ -39,7 +39,7 @@ function movingCluster(written: Written[]): Sender {
       };
     },
   });
-  const brokers = [brokerOf(1), brokerOf(2)];
+  const brokers = [testBroker(1), testBroker(2)];
   const cluster = {
     isConnected: () => true,
     addMultipleTargetTopics: async () => undefined,

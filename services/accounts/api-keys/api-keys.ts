@@ -16,7 +16,7 @@ import { commandPartition } from '#libs/contracts/topics.ts';
 import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { auditOf } from '#libs/service/audit-record.ts';
+import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { refusalFor } from '../clients/clients.ts';
 import { done, eventOf, type Outcome, refused, type Work, type Writing } from '../outcome.ts';
@@ -289,7 +289,7 @@ export async function createBootstrapKey(
     const outcome = await createApiKey({ client, context, now }, data);
     if (outcome.kind !== 'decided') return;
     await writeOutbox(client, outcome.events);
-    await writeAudit(client, [auditOf(context, outcome.body, outcome.details, now)]);
+    await writeAudit(client, [buildAuditRecord(context, outcome.body, outcome.details, now)]);
   });
   await wakeRelay(pool, options.schema);
   return apiKey;

@@ -3,8 +3,8 @@ import { type MessageContext, type ReplyAddress, type ReplyBody, replyAddress } 
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageData, messageOfType } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { auditOf } from '#libs/service/audit-record.ts';
-import { outcomeOf } from '#libs/service/measures.ts';
+import { buildAuditRecord } from '#libs/service/audit-record.ts';
+import { outcomeLabel } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer } from '#libs/service/replies.ts';
@@ -33,7 +33,7 @@ import {
 /** What follows the commit. */
 export interface Executed {
   answers: Answer[];
-  /** Commands and their outcomes (outcomeOf in libs/service/measures.ts, or `begun`). */
+  /** Commands and their outcomes (outcomeLabel in libs/service/measures.ts, or `begun`). */
   outcomes: { name: string; outcome: string }[];
   /** True if the outbox was written to, so that the relay must be woken. */
   wrote: boolean;
@@ -187,10 +187,10 @@ async function write(
       const { body, kept, details } = outcome;
       if (kept) {
         effects.kept.push({ id, body });
-        effects.audits.push(auditOf(context, body, details, now));
+        effects.audits.push(buildAuditRecord(context, body, details, now));
       } else effects.unkept.push(id);
       if (address) answers.push({ address, body, context });
-      outcomes.push({ name, outcome: outcomeOf(body) });
+      outcomes.push({ name, outcome: outcomeLabel(body) });
     }
     effects.events.push(...outcome.events);
   }

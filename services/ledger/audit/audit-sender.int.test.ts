@@ -28,13 +28,13 @@ const ledger = useLedger();
 beforeAll(async () => {
   proxy = await new FaultProxy().open();
   const names = ['ledger.audit', 'transactions', 'balances'] as const;
-  const topicOf = (name: TopicName) => ({
+  const topicSpec = (name: TopicName) => ({
     name: topicName(prefix, name),
     partitions: topics[name].partitions,
     replication_factor: 1,
     config: {},
   });
-  await ensureTopics(kafka, names.map(topicOf));
+  await ensureTopics(kafka, names.map(topicSpec));
   await Promise.all([startSender(), startSender(), startRelay()]);
 }, 120_000);
 
@@ -43,7 +43,7 @@ afterAll(async () => {
   await proxy.set('refuse');
 });
 
-function poolOf(name: string) {
+function openPool(name: string) {
   const pool = createPool({ url: ledger.serviceUrl, application_name: name, schema: 'ledger', max: 4 }, logger);
   stops.push(() => pool.end());
   return pool;
@@ -51,7 +51,7 @@ function poolOf(name: string) {
 
 /** The parts of a ledger process. */
 async function startSender(): Promise<void> {
-  const pool = poolOf('audits');
+  const pool = openPool('audits');
   const publisher = new Publisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
   stops.push(() => publisher.stop({ timeoutMs: 100 }));
   await publisher.start();
@@ -62,7 +62,7 @@ async function startSender(): Promise<void> {
 }
 
 async function startRelay(): Promise<void> {
-  const pool = poolOf('relay');
+  const pool = openPool('relay');
   const publisher = new Publisher(kafka, { logger, name: 'events', topics: anyTopic() });
   stops.push(() => publisher.stop());
   await publisher.start();

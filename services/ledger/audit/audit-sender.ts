@@ -47,13 +47,13 @@ async function sendSome(pool: Pool, publisher: AuditSenderOptions['publisher'], 
       `delete from audit_outbox where audit_id = any(array(select audit_id from audit_outbox limit $1 for update skip locked)) returning record`,
       [maxRecords],
     );
-    const messages = rows.map(({ record }) => messageOf(JSON.parse(record) as AuditRecord, prefix));
+    const messages = rows.map(({ record }) => toMessage(JSON.parse(record) as AuditRecord, prefix));
     if (messages.length > 0) await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     return messages.length;
   });
 }
 
-function messageOf(record: AuditRecord, prefix: string): OutgoingMessage {
+function toMessage(record: AuditRecord, prefix: string): OutgoingMessage {
   const { audit_id, actor, created_at: time, request_id } = record;
   const type = messageType('record_audit');
   const headers = toHeaders({

@@ -1,5 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/audit.ts';
-import { auditOf as auditOfCommand } from '#libs/service/audit-record.ts';
+import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
 /** The fields of audited commands that their records show. The reason of a reversal is free text. */
@@ -29,7 +29,7 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
     name === 'create_batch' ? { ...command.data, items: command.data.count } : command.data;
   const details = Object.fromEntries(fields.map((field) => [field, data[field]]));
   return {
-    ...auditOfCommand(context, decision.reply, details, now),
+    ...buildAuditRecord(context, decision.reply, details, now),
     action: name,
     resource_id:
       name === 'release_hold'

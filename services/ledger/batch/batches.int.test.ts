@@ -47,7 +47,7 @@ interface Asked {
   fingerprint?: string;
   bucket?: number;
 }
-const batchIdOf = () => idOf('batch', freshBits());
+const newBatchId = () => idOf('batch', freshBits());
 
 /** A message of that batch, in partition `bucket`. */
 function message(
@@ -86,11 +86,11 @@ const deposit = (account_id: string, amount = '1', description: string | null = 
   transaction: { account_id, transaction_type: 'Deposit', amount, currency: null, description, reference: null },
 });
 const times = <T>(count: number, item: () => T) => Array.from({ length: count }, item);
-const resultsOf = ({ body }: Answer) => (body.ok ? (body.data as { results: ItemResult[] }).results : []);
+const itemResults = ({ body }: Answer) => (body.ok ? (body.data as { results: ItemResult[] }).results : []);
 const codes = (answer: Answer | undefined) =>
   answer?.body.ok === false
     ? [answer.body.refusal.code]
-    : resultsOf(answer as Answer).map(({ status, error }) => error?.code ?? status);
+    : itemResults(answer as Answer).map(({ status, error }) => error?.code ?? status);
 const sizes = () =>
   decided.map(({ commands }) =>
     commands.map((command) => (command.name === 'create_batch' ? command.items.length : 1)),
@@ -130,14 +130,14 @@ describe('size of a transaction', () => {
     await handler().handle(
       [400, 60, 40, 1, 700].map((count, i) =>
         message(
-          batchIdOf(),
+          newBatchId(),
           times(count, () => deposit(account)),
           { bucket: i },
         ),
       ),
     );
     expect(sizes()).toEqual([[400, 60, 40], [1], [500], [200]]);
-    expect(answers.map((answer) => resultsOf(answer).length)).toEqual([400, 60, 40, 1, 700]);
+    expect(answers.map((answer) => itemResults(answer).length)).toEqual([400, 60, 40, 1, 700]);
     expect(await balance(account)).toBe(120_100n);
   });
 
@@ -146,11 +146,11 @@ describe('size of a transaction', () => {
     const account = await ledger.open('Savings', '0');
     await handler().handle([
       message(
-        batchIdOf(),
+        newBatchId(),
         times(125, () => deposit(account)),
       ),
       message(
-        batchIdOf(),
+        newBatchId(),
         times(30, () => deposit(account)),
         { bucket: 1 },
       ),
@@ -168,18 +168,18 @@ describe('size of a transaction', () => {
     const account = await ledger.open('Savings', '0');
     await handler().handle([
       message(
-        batchIdOf(),
+        newBatchId(),
         times(500, () => deposit(account)),
         { mode: 'atomic' },
       ),
-      message(batchIdOf(), [deposit(account)], { bucket: 1 }),
+      message(newBatchId(), [deposit(account)], { bucket: 1 }),
     ]);
     expect(sizes()).toEqual([[500], [1]]);
   });
 
   it('batches use their own slots, so that no deposit of a single request waits for them', async () => {
     const account = await ledger.open('Savings', '0', 'KES');
-    await handler().handle([message(batchIdOf(), [deposit(account)])]);
+    await handler().handle([message(newBatchId(), [deposit(account)])]);
     const { rows } = await ledger.owner.query(
       "select account_number from v_accounts where client_id is null and currency = 'KES' and last_sequence > 0 order by 1",
     );
@@ -191,7 +191,7 @@ describe('executed once', () => {
   it('a message that is delivered again gets the same reply and moves nothing', async () => {
     const account = await ledger.open('Savings', '0');
     const sent = message(
-      batchIdOf(),
+      newBatchId(),
       times(3, () => deposit(account)),
     );
     await handler().handle([sent]);
@@ -203,7 +203,7 @@ describe('executed once', () => {
   it('a message interrupted by a fault is completed later, and decided items are kept', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     const sent = message(batch_id, [
       ...times(100, () => deposit(account)),
       deposit(account, '7.77'),
@@ -223,7 +223,7 @@ describe('executed once', () => {
   it('if two ledgers get two bodies with one key, exactly one is posted, completely', async () => {
     const account = await ledger.open('Savings', '0');
     for (let round = 0; round < 10; round++) {
-      const batch_id = batchIdOf();
+      const batch_id = newBatchId();
       const bodies = ['a', 'b'].map((letter) =>
         message(
           batch_id,
@@ -246,7 +246,7 @@ describe('poison', () => {
     // contract: batches-9
     const account = await ledger.open('Savings', '0');
     const other = await ledger.open('Savings', '0');
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     const transfer = {
       from_account_id: account,
       to_account_id: other,
@@ -260,10 +260,10 @@ describe('poison', () => {
       { transfer },
       ...times(20, () => deposit(account)),
     ]);
-    const next = message(batchIdOf(), [deposit(account)], { bucket: 1 });
+    const next = message(newBatchId(), [deposit(account)], { bucket: 1 });
     await refusing(666, '22003', () => handler().handle([sent, next]));
     expect([dead, answers.length, await balance(account), await balance(other)]).toEqual([[], 2, 4100n, 0n]);
-    const answered = resultsOf(answers[0] as Answer);
+    const answered = itemResults(answers[0] as Answer);
     expect(codes(answers[0])).toEqual([
       ...times(20, () => 'Completed'),
       'internal_error',
@@ -291,7 +291,7 @@ describe('poison', () => {
 
   it('an item waits if no other command can be executed either', async () => {
     const account = await ledger.open('Savings', '0');
-    const sent = message(batchIdOf(), [deposit(account), deposit(account, '6.66')]);
+    const sent = message(newBatchId(), [deposit(account), deposit(account, '6.66')]);
     const { handle, health } = handler();
     await ledger.owner.query('alter table transactions add constraint newer check (reference is not null) not valid');
     try {
@@ -306,7 +306,7 @@ describe('poison', () => {
 
   it('a message becomes a dead letter if not even the failure of its item can be recorded', async () => {
     const account = await ledger.open('Savings', '0');
-    const sent = message(batchIdOf(), [deposit(account), deposit(account)]);
+    const sent = message(newBatchId(), [deposit(account), deposit(account)]);
     await ledger.owner.query(
       `alter table transactions add constraint odd check (account_id <> '${account.slice(4)}') not valid`,
     );
@@ -320,9 +320,9 @@ describe('poison', () => {
 
   it('an atomic batch becomes a dead letter with nothing posted, and its state is known', async () => {
     const account = await ledger.open('Savings', '0');
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     const { handle } = handler();
-    await handle([message(batchIdOf(), [deposit(account)])]);
+    await handle([message(newBatchId(), [deposit(account)])]);
     const sent = message(batch_id, [deposit(account), deposit(account, '6.66')], { mode: 'atomic' });
     await refusing(666, '22003', () => handle([sent]));
     expect([dead, await balance(account)]).toEqual([[sent], 100n]);
@@ -333,9 +333,9 @@ describe('poison', () => {
 
   it('the items of an atomic batch that became a dead letter and was refused later are unknown then', async () => {
     const [account, other] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0', 'KES')];
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     const { handle } = handler();
-    await handle([message(batchIdOf(), [deposit(account)])]);
+    await handle([message(newBatchId(), [deposit(account)])]);
     const transfer = { from_account_id: account, to_account_id: other, amount: '1', currency: null, description: null };
     const sent = message(batch_id, [deposit(account, '6.66'), { transfer }], { mode: 'atomic' });
     await recordIn(ledger.writes)(sent);
@@ -380,7 +380,7 @@ describe('poison', () => {
     ['one without a MAC', ({ headers: { mac: _, ...headers }, ...sent }: ReceivedMessage) => ({ ...sent, headers })],
   ])('%s is not executed', async (_, change) => {
     const account = await ledger.open('Savings', '0');
-    await handler().handle([change(message(batchIdOf(), [deposit(account)]))]);
+    await handler().handle([change(message(newBatchId(), [deposit(account)]))]);
     expect([dead.length, await balance(account)]).toEqual([1, 0n]);
   });
 });
@@ -388,7 +388,7 @@ describe('poison', () => {
 describe('reading a batch', () => {
   it('returns nothing for another client or another bucket', async () => {
     const account = await ledger.open('Savings', '0');
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     await handler().handle([message(batch_id, [deposit(account)])]);
     const code = async (id: string, context = {}) => {
       const reply = await ledger.ask({ name: 'get_batch', data: { batch_id: id } }, context);
@@ -397,12 +397,12 @@ describe('reading a batch', () => {
     expect(await code(batch_id)).toBe('done');
     expect(await code(`${batch_id.slice(0, -2)}07`)).toBe('idempotency_key_reused');
     expect(await code(batch_id, { bound_client_id: idOf('client', freshBits()) })).toBe('batch_not_found');
-    expect([await code('bat_x'), await code(batchIdOf())]).toEqual(['batch_not_found', 'batch_not_found']);
+    expect([await code('bat_x'), await code(newBatchId())]).toEqual(['batch_not_found', 'batch_not_found']);
   });
 
   it('returns a batch that was refused as a whole with its refusal', async () => {
     const account = await ledger.open('Savings', '0');
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     await handler().handle([
       message(
         batch_id,
@@ -440,7 +440,7 @@ describe('the list of batches', () => {
   it('shows counts and totals as far as the items are decided', async () => {
     // contract: batches-14
     const [dollars, euros] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0', 'EUR')];
-    const batch_id = batchIdOf();
+    const batch_id = newBatchId();
     hasSingles = true;
     const items = [
       ...times(50, () => deposit(dollars, '0.10')),

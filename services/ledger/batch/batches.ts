@@ -11,7 +11,7 @@ import { recording } from '#libs/service/dead-lettered.ts';
 import { executeOrBlame, mayBePoison, type PoisonRule } from '#libs/service/poison.ts';
 import { queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import { type BatchCommand, type Item as BatchItem, batchCommand } from '../domain/batches.ts';
-import { type CommandDependencies, isSound, slotOf, unsound } from './commands.ts';
+import { type CommandDependencies, chooseSlot, isSound, unsound } from './commands.ts';
 import { recordIn } from './dead-lettered.ts';
 import { runBatch, uniqueIndexes } from './engine.ts';
 import { probe } from './probe.ts';
@@ -42,7 +42,7 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   const step = () => (hasSingles() ? steps.beside : steps.alone);
   let restUntil = 0;
   // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait for each other.
-  const slot = (group: Item<unknown>[]) => commandPartitions + slotOf(group, deps);
+  const slot = (group: Item<unknown>[]) => commandPartitions + chooseSlot(group, deps);
   const rule: PoisonRule = { uniqueIndexes, probe: () => probe(pool, slot([])) };
 
   /** Decides and commits the items of some commands of a group in one transaction. */
@@ -128,7 +128,7 @@ async function runInParts(
       const [item, ...others] = part.items as [BatchItem, ...BatchItem[]];
       if (!mayBePoison(error, rule.uniqueIndexes) && !tookTooLong(error)) throw error;
       if (others.length > 0) {
-        for (const half of partsOf(part, Math.ceil(part.items.length / 2))) await runOrHalve(half);
+        for (const half of splitBatch(part, Math.ceil(part.items.length / 2))) await runOrHalve(half);
         return;
       }
       const result = await executeOrBlame(error, () => run(part), rule);
@@ -137,11 +137,11 @@ async function runInParts(
       onPoison(item, result.poison);
     }
   };
-  for (const part of partsOf(command, size)) await runOrHalve(part);
+  for (const part of splitBatch(command, size)) await runOrHalve(part);
   return together(replies);
 }
 
-function partsOf(command: BatchCommand, size: number): BatchCommand[] {
+function splitBatch(command: BatchCommand, size: number): BatchCommand[] {
   const count = Math.ceil(command.items.length / size);
   return Array.from({ length: count }, (_, i) => ({
     ...command,

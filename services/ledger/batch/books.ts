@@ -35,7 +35,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const named = await readNamed(client, commands);
   const { singles, originals, holdAccounts } = named;
   const cash = cashAccounts(named);
-  const currencies = currenciesOf(named);
+  const currencies = cashCurrencies(named);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
   const [customers, slots, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all([
@@ -64,7 +64,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     accounts,
     moved: new Set(),
     takenNumbers,
-    system: (kind, currency) => slotOf(slots, kind, currency, slot),
+    system: (kind, currency) => getSystemAccount(slots, kind, currency, slot),
     transactions: new Map([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record])),
     reversals,
     deadLettered,
@@ -161,7 +161,7 @@ function cashAccounts({ singles, holdAccounts }: Named): string[] {
 }
 
 /** Returns the currencies of openings and reversals, which may move cash. */
-function currenciesOf({ singles, originals }: Named): string[] {
+function cashCurrencies({ singles, originals }: Named): string[] {
   const opened = singles.flatMap(({ name, data }) => (name === 'open_ledger_account' ? data.currency : []));
   return [...new Set([...opened, ...originals.flatMap(({ currency }) => currency ?? [])])];
 }
@@ -179,7 +179,12 @@ async function addMissingSlots(
   for (const [number, account] of await lockSystemAccounts(client, [], missing, slot)) slots.set(number, account);
 }
 
-function slotOf(slots: Map<string, AccountState>, kind: SystemKind, currency: string, slot: number): AccountState {
+function getSystemAccount(
+  slots: Map<string, AccountState>,
+  kind: SystemKind,
+  currency: string,
+  slot: number,
+): AccountState {
   const account = slots.get(systemAccountNumber(kind, currency, slot));
   if (account === undefined) throw new Error(`the slot of ${kind} ${currency} is not locked`);
   return account;

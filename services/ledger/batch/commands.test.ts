@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { pauseMs, slotOf } from './commands.ts';
+import { chooseSlot, pauseMs } from './commands.ts';
 
 const pace = { full: 500, ms: 6 };
 
@@ -24,11 +24,11 @@ it('without a pace it never waits', () => {
 });
 
 const from = (...partitions: number[]) =>
-  partitions.map((partition) => ({ message: { partition } })) as Parameters<typeof slotOf>[0];
+  partitions.map((partition) => ({ message: { partition } })) as Parameters<typeof chooseSlot>[0];
 
 it('each writer has its own slot of Teller and Vault: its lowest assigned partition', () => {
   // contract: double-entry-9
-  expect(slotOf(from(9, 7), { partitions: () => [8, 5, 6] })).toBe(5);
-  expect(slotOf(from(1), { partitions: () => [11, 10] })).toBe(10);
-  expect(slotOf(from(9, 7), { partitions: () => [] })).toBe(7);
+  expect(chooseSlot(from(9, 7), { partitions: () => [8, 5, 6] })).toBe(5);
+  expect(chooseSlot(from(1), { partitions: () => [11, 10] })).toBe(10);
+  expect(chooseSlot(from(9, 7), { partitions: () => [] })).toBe(7);
 });

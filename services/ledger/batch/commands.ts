@@ -56,7 +56,7 @@ export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
     decode: (message) => decode(message, deps),
     execute: (batch) => execute(batch, deps),
     uniqueIndexes,
-    probe: () => probe(pool, slotOf([], deps)),
+    probe: () => probe(pool, chooseSlot([], deps)),
     replies: recording(replies, recordIn(pool)),
     logger,
   });
@@ -99,7 +99,7 @@ function busyMeter(): () => number {
 
 async function execute(batch: Item<Request>[], deps: CommandDependencies) {
   const commands = batch.map(({ content }) => content as Command & Request);
-  const { replies, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
+  const { replies, times } = await runBatch(deps.pool, commands, chooseSlot(batch, deps));
   return {
     answers: commands.map(({ address, context }, i) => ({ address, body: replies[i] as ReplyBody, context })),
     afterwards() {
@@ -113,7 +113,7 @@ async function execute(batch: Item<Request>[], deps: CommandDependencies) {
  * Returns the slot of Teller and Vault: the lowest assigned partition or, if a rebalance has just revoked all
  * of them, the lowest partition of the batch, or 0.
  */
-export function slotOf(batch: Item<unknown>[], { partitions }: Pick<CommandDependencies, 'partitions'>): number {
+export function chooseSlot(batch: Item<unknown>[], { partitions }: Pick<CommandDependencies, 'partitions'>): number {
   const held = partitions();
   const [first = 0, ...others] = held.length > 0 ? held : batch.map(({ message }) => message.partition);
   return Math.min(first, ...others);

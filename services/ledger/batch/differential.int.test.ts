@@ -70,7 +70,7 @@ function placed(n: number): number {
   return population.reduce((sum, { due }) => sum + due, n);
 }
 
-const bitsOf = (run: number, what: string, i: number) => `${hash('sha256', `${run} ${what} ${i}`).slice(0, 30)}00`;
+const hashBits = (run: number, what: string, i: number) => `${hash('sha256', `${run} ${what} ${i}`).slice(0, 30)}00`;
 
 interface Run {
   accounts: string[];
@@ -79,24 +79,24 @@ interface Run {
   commands: Command[];
 }
 
-function runOf(run: number, steps: Step[]): Run {
-  const accounts = population.map((_, i) => idOf('account', bitsOf(run, 'account', i)));
+function planRun(run: number, steps: Step[]): Run {
+  const accounts = population.map((_, i) => idOf('account', hashBits(run, 'account', i)));
   const openings = population.map(({ type, currency }, i): Command => {
     const account_id = accounts[i] as string;
     const data = {
       account_id,
-      client_id: idOf('client', bitsOf(run, 'client', i)),
+      client_id: idOf('client', hashBits(run, 'client', i)),
       account_number: `N-${account_id}`,
       account_type: type,
       currency,
       status: 'Active' as const,
       initial_deposit: '300',
     };
-    return { name: 'open_ledger_account', data, context: together.contextOf(account_id, { message_id: account_id }) };
+    return { name: 'open_ledger_account', data, context: together.testContext(account_id, { message_id: account_id }) };
   });
   const planted = population.flatMap(({ due, others }, i) =>
     Array.from({ length: due + others }, (_, n) => ({
-      hold_id: idOf('hold', bitsOf(run, `hold of ${i}`, n)),
+      hold_id: idOf('hold', hashBits(run, `hold of ${i}`, n)),
       account_id: accounts[i] as string,
       expires_at: n < due ? past : far,
     })),
@@ -104,16 +104,16 @@ function runOf(run: number, steps: Step[]): Run {
   const holds = planted.filter(({ expires_at }) => expires_at === past).map(({ hold_id }) => hold_id);
   const made: string[] = [];
   const commands: Command[] = [];
-  for (const [i, step] of steps.entries()) commands.push(commandOf(step, bitsOf(run, 'command', i)));
+  for (const [i, step] of steps.entries()) commands.push(toCommand(step, hashBits(run, 'command', i)));
   return { accounts, planted, openings, commands };
 
-  function commandOf({ kind, a, b, amount, other, yes, also, items }: Step, bits: string): Command {
+  function toCommand({ kind, a, b, amount, other, yes, also, items }: Step, bits: string): Command {
     const [one, two] = [accounts[a] as string, accounts[b] as string];
     const sum = String(amount);
     const transaction_id = idOf('transaction', bits);
     const earlier = made[other % made.length] ?? transaction_id;
     const hold_id = holds[other % holds.length] as string;
-    const context = together.contextOf(bits);
+    const context = together.testContext(bits);
     const texts = { currency: null, description: null };
     switch (kind) {
       case 'cash':
@@ -198,7 +198,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-async function stateOf({ owner }: LedgerHarness, accounts: string[]): Promise<Record<string, unknown>> {
+async function readState({ owner }: LedgerHarness, accounts: string[]): Promise<Record<string, unknown>> {
   const own = [accounts.map(idBits)];
   const read = async (text: string) => plain((await owner.query(text, own)).rows);
   const packed = await owner.query<{ records: Buffer }>('select records from outbox order by batch_id');
@@ -237,7 +237,7 @@ it('the same commands have the same outcome in batches and one by one', async ()
       fc.array(anyStep, size),
       fc.infiniteStream(fc.integer({ min: 1, max: 50 })),
       async (steps, sizes) => {
-        const { accounts, planted, openings, commands } = runOf(run++, [...always, ...steps]);
+        const { accounts, planted, openings, commands } = planRun(run++, [...always, ...steps]);
         for (const ledger of [together, alone]) {
           await ledger.book(openings);
           await plant(ledger, planted);
@@ -249,7 +249,7 @@ it('the same commands have the same outcome in batches and one by one', async ()
         for (const command of commands) expected.push(...(await alone.book([command])));
         expect(plain(replies)).toEqual(plain(expected));
         for (const { writes } of [together, alone]) await sweepHolds(writes);
-        expect(await stateOf(together, accounts)).toEqual(await stateOf(alone, accounts));
+        expect(await readState(together, accounts)).toEqual(await readState(alone, accounts));
         for (const [i, reply] of replies.entries())
           seen.add(`${commands[i]?.name} ${reply.ok ? 'done' : reply.refusal.code}`);
       },

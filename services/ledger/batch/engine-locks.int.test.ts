@@ -11,7 +11,7 @@ import type { AccountState } from '../domain/records.ts';
 import { getLedgerAccounts } from '../queries/queries.ts';
 import { systemAccountId } from '../rows.ts';
 import { ledgerSchema, migrations } from '../schema.ts';
-import { accountOf, cash, opening, transfer } from '../test/test-kit.ts';
+import { cash, opening, testAccount, transfer } from '../test/test-kit.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
@@ -60,7 +60,7 @@ afterAll(async () => {
 let next = 1;
 async function open(amount: string, n = next++): Promise<AccountState> {
   await book([opening(n, 'Savings', amount)]);
-  return accountOf(n, 'Savings');
+  return testAccount(n, 'Savings');
 }
 
 /** The results of the commands. */
@@ -206,7 +206,7 @@ describe('a batch', () => {
   it('never locks a slot of Teller or Vault named as an account, which is unknown', async () => {
     const slots = [0, 1].map((slot) =>
       ['TLR', 'VLT'].map((prefix) => ({
-        ...accountOf(0, 'Savings'),
+        ...testAccount(0, 'Savings'),
         account_id: systemAccountId(`${prefix}-USD/${slot}`),
       })),
     );

@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const fresh = () => `${randomBytes(15).toString('hex')}00`;
 
-function contextOf(bits: string, rest: Partial<MessageContext> = {}): MessageContext {
+function testContext(bits: string, rest: Partial<MessageContext> = {}): MessageContext {
   return {
     message_id: idOf('transaction', bits),
     type: '',
@@ -67,7 +67,7 @@ function opening(type: AccountType, amount: string, currency = 'USD'): { command
     status: 'Active' as const,
     initial_deposit: amount,
   };
-  return { id, command: { name: 'open_ledger_account', data, context: contextOf(bits, { message_id: id }) } };
+  return { id, command: { name: 'open_ledger_account', data, context: testContext(bits, { message_id: id }) } };
 }
 function cash(
   type: 'Deposit' | 'Withdrawal',
@@ -87,7 +87,7 @@ function cash(
       description: 'd"\\',
       reference: null,
     },
-    context: contextOf(bits, rest),
+    context: testContext(bits, rest),
   };
 }
 function transfer(from: string, to: string, amount: string, bits = fresh()): Command {
@@ -101,14 +101,14 @@ function transfer(from: string, to: string, amount: string, bits = fresh()): Com
       currency: null,
       description: null,
     },
-    context: contextOf(bits),
+    context: testContext(bits),
   };
 }
 function reversal(id: string, bits = fresh()): Command {
   return {
     name: 'reverse_transaction',
     data: { transaction_id: idOf('transaction', bits), reverses_transaction_id: id, reason: 'mistake' },
-    context: contextOf(bits),
+    context: testContext(bits),
   };
 }
 
@@ -126,7 +126,7 @@ async function balance(id: string): Promise<string> {
   const reply = await answerQuery(one, {
     name: 'get_ledger_accounts',
     data: { account_ids: [id] },
-    context: contextOf(fresh()),
+    context: testContext(fresh()),
   });
   return reply.ok ? ((reply.data as { balance: string }[])[0]?.balance ?? 'none') : 'error';
 }
@@ -217,7 +217,7 @@ describe('a batch', () => {
     const again = (await runBatch(two, commands, 1)).replies;
     expect(again).toMatchObject(Array(3).fill({ ok: false, replayed: true, refusal: { code: 'account_not_found' } }));
     expect([await balance(rich), await balance(later.id)]).toEqual(['100.00', '100.00']);
-    const ask = (query: object) => answerQuery(one, { ...query, context: contextOf(fresh()) } as Query);
+    const ask = (query: object) => answerQuery(one, { ...query, context: testContext(fresh()) } as Query);
     const failed = {
       ok: true,
       data: { status: 'Failed', failure_code: 'account_not_found', amount: '60', currency: null },
@@ -415,7 +415,7 @@ describe('lists', () => {
       const reply = await answerQuery(one, {
         name: 'list_transactions',
         data: { account_id: b, limit: 10, order: 'desc', after, min_amount: '5', max_amount: '20.999' },
-        context: contextOf(fresh()),
+        context: testContext(fresh()),
       });
       if (!reply.ok) throw new Error('refused');
       const page = reply.data as {
@@ -429,13 +429,13 @@ describe('lists', () => {
     const transfers = await answerQuery(one, {
       name: 'list_transfers',
       data: { account_id: a, limit: 500, order: 'asc' },
-      context: contextOf(fresh()),
+      context: testContext(fresh()),
     });
     expect(transfers.ok && (transfers.data as { items: unknown[] }).items.length).toBe(25);
     const entries = await answerQuery(one, {
       name: 'list_entries',
       data: { account_id: a, limit: 5, order: 'desc' },
-      context: contextOf(fresh()),
+      context: testContext(fresh()),
     });
     expect(entries.ok && (entries.data as { items: { sequence: number }[] }).items.map((e) => e.sequence)).toEqual([
       26, 25, 24, 23, 22,

@@ -11,7 +11,7 @@ import { insertAudits } from '../audit/audit-sender.ts';
 import { type Books, type Command, type Decision, replyOnly } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
-import { balanceEvent, eventsOf, holdEvent } from './events.ts';
+import { balanceEvent, buildEvents, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
 import {
   insertAccounts,
@@ -136,18 +136,18 @@ interface Decided {
 }
 
 /** Pairs every command with its decision. A caller's batch is followed by its items. */
-function decidedOf(commands: readonly Command[], decisions: readonly Decision[]): Decided[] {
+function pairDecisions(commands: readonly Command[], decisions: readonly Decision[]): Decided[] {
   return commands.flatMap((command, i) => {
     const decision = decisions[i] as Decision;
     const own: Decided = { command, decision };
     if (command.name !== 'create_batch' || decision.parts === undefined) return own;
     const items = command.items.map((item) => item.command);
-    return [own, ...decidedOf(items, decision.parts)];
+    return [own, ...pairDecisions(items, decision.parts)];
   });
 }
 
 async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<void> {
-  const decided = decidedOf(commands, decisions);
+  const decided = pairDecisions(commands, decisions);
   const all = decided.map(({ decision }) => decision);
   const opened = all.flatMap((d) => d.opened ?? []);
   const statusChanged = [...new Set(all.flatMap((d) => d.statusChanged ?? []))];
@@ -181,7 +181,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     ]);
     const events = [
       ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
-      ...decided.flatMap(({ command, decision }) => eventsOf(decision, command.context, books.accounts, books.now)),
+      ...decided.flatMap(({ command, decision }) => buildEvents(decision, command.context, books.accounts, books.now)),
       ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
     ];
     return writeOutbox(client, events);

@@ -4,26 +4,26 @@ import { idOf } from '#libs/contracts/ids.ts';
 import type { Decision } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   cash,
-  contextOf,
   idIn,
   now,
   opening,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
+  testContext,
   transfer,
 } from '../test/test-kit.ts';
-import { balanceEvent, eventsOf } from './events.ts';
+import { balanceEvent, buildEvents } from './events.ts';
 
 const committedAt = '2026-01-02T03:04:06.000Z';
-const payloadOf = ({ payload }: { payload: string | null }) => JSON.parse(payload ?? '') as Record<string, unknown>;
-const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
-const fresh = () => booksOf([{ ...a }, { ...b }]);
-const eventsNow = (decision: Decision, books = fresh(), by = contextOf(0, { actor: 'key:key_1' })) =>
-  eventsOf(decision, by, books.accounts, committedAt);
+const parsePayload = ({ payload }: { payload: string | null }) => JSON.parse(payload ?? '') as Record<string, unknown>;
+const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
+const fresh = () => testBooks([{ ...a }, { ...b }]);
+const eventsNow = (decision: Decision, books = fresh(), by = testContext(0, { actor: 'key:key_1' })) =>
+  buildEvents(decision, by, books.accounts, committedAt);
 const asked = { actor: 'key:key_1', request_channel: 'api_key' };
 const ownership = ({ client_id, account_number }: typeof a) => ({ client_id, account_number });
 
@@ -39,8 +39,8 @@ describe('the event of a transaction', () => {
     );
     if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
     const [event, ...others] = eventsNow(decide(command, books));
-    const transaction_id = idOf('transaction', bitsOf(5));
-    const operation_id = idOf('operation', bitsOf(5));
+    const transaction_id = idOf('transaction', testBits(5));
+    const operation_id = idOf('operation', testBits(5));
     const [teller, vault] = [books.system('Teller', 'USD'), books.system('Vault', 'USD')];
     const entry = (account: { account_id: string }, sequence: number, direction: string, side: string) => ({
       entry_id: `ent_${account.account_id.slice(4)}-${sequence}`,
@@ -55,8 +55,8 @@ describe('the event of a transaction', () => {
       created_at: now,
     });
     expect(others).toEqual([]);
-    expect({ ...event, payload: payloadOf(event as { payload: string }) }).toEqual({
-      id: bitsOf(5),
+    expect({ ...event, payload: parsePayload(event as { payload: string }) }).toEqual({
+      id: testBits(5),
       topic: 'transactions',
       key: a.account_id,
       type: 'corebanking.transaction.completed.v1',
@@ -93,7 +93,7 @@ describe('the event of a transaction', () => {
   it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {
     const decision = decide(transfer(a, b, '3', null, 5), fresh());
     const [debit, credit, moved, ...others] = eventsNow(decision);
-    const transfer_id = idOf('transfer', bitsOf(5));
+    const transfer_id = idOf('transfer', testBits(5));
     expect(others).toEqual([]);
     expect([debit, credit, moved].map((event) => [event?.topic, event?.key])).toEqual([
       ['transactions', a.account_id],
@@ -103,18 +103,18 @@ describe('the event of a transaction', () => {
     expect([debit, credit].map((event) => event?.id)).toEqual(
       decision.transactions.map((t) => t.transaction_id.slice(4)),
     );
-    expect(payloadOf(debit as never)).toMatchObject({
+    expect(parsePayload(debit as never)).toMatchObject({
       sequence: 1,
       balance_after: '2.00',
       transaction: { transfer_id, direction: 'debit', counterparty_account_id: b.account_id },
     });
-    expect(payloadOf(credit as never)).toMatchObject({
+    expect(parsePayload(credit as never)).toMatchObject({
       sequence: 1,
       balance_after: '3.00',
       transaction: { transfer_id, direction: 'credit', counterparty_account_id: a.account_id },
     });
-    expect(payloadOf(debit as never)['entries']).toEqual(payloadOf(credit as never)['entries']);
-    expect({ ...moved, id: '', payload: payloadOf(moved as never) }).toEqual({
+    expect(parsePayload(debit as never)['entries']).toEqual(parsePayload(credit as never)['entries']);
+    expect({ ...moved, id: '', payload: parsePayload(moved as never) }).toEqual({
       id: '',
       topic: 'transfers',
       key: transfer_id,
@@ -132,11 +132,11 @@ describe('the event of a transaction', () => {
           status: 'Completed',
           created_at: now,
         },
-        operation_id: idOf('operation', bitsOf(5)),
+        operation_id: idOf('operation', testBits(5)),
         ...asked,
       },
     });
-    expect([debit, credit].map((event) => payloadOf(event as never))).toMatchObject([ownership(a), ownership(b)]);
+    expect([debit, credit].map((event) => parsePayload(event as never))).toMatchObject([ownership(a), ownership(b)]);
   });
 
   it.each([
@@ -146,21 +146,21 @@ describe('the event of a transaction', () => {
   ] as const)(
     'for a reversal that names the leg on the %s: the reversed transaction, and a transfer with the key of the original',
     (_which, leg, type) => {
-      const to = accountOf(2, type, 'USD', 'Active', 900n);
-      const books = booksOf([{ ...a }, to]);
+      const to = testAccount(2, type, 'USD', 'Active', 900n);
+      const books = testBooks([{ ...a }, to]);
       const done = decide(transfer(a, to, '3', null, 5), books);
       const undone = eventsNow(decide(reversal(idIn(done, leg)), books), books);
       expect(undone.map(({ topic }) => topic)).toEqual(['transactions', 'transactions', 'transfers']);
       for (const event of undone.slice(0, 2)) {
-        const { transaction } = payloadOf(event) as { transaction: Record<string, unknown> };
+        const { transaction } = parsePayload(event) as { transaction: Record<string, unknown> };
         expect(transaction).toMatchObject({ reverses_transaction_id: expect.stringMatching(/^txn_/), amount: '3.00' });
         expect(transaction['transfer_id']).toMatch(/^trf_/);
         expect(transaction).not.toHaveProperty('reversed_by_transaction_id');
       }
       const back = undone[2] as (typeof undone)[number];
-      const first = idOf('transfer', bitsOf(5));
+      const first = idOf('transfer', testBits(5));
       expect(back).toMatchObject({ key: first, type: 'corebanking.transfer.reversed.v1' });
-      expect(payloadOf(back)).toMatchObject({
+      expect(parsePayload(back)).toMatchObject({
         transfer: {
           from_account_id: to.account_id,
           to_account_id: a.account_id,
@@ -179,21 +179,21 @@ describe('the event of a transaction', () => {
     expect(refused).toMatchObject({
       type: 'corebanking.transfer.failed.v1',
       topic: 'transfers',
-      key: idOf('transfer', bitsOf(5)),
+      key: idOf('transfer', testBits(5)),
     });
-    expect(payloadOf(refused as never)).toMatchObject({
+    expect(parsePayload(refused as never)).toMatchObject({
       transfer: { from_account_id: b.account_id, status: 'Failed', failure_code: 'insufficient_funds' },
     });
     expect(event).toMatchObject({
       type: 'corebanking.transaction.failed.v1',
       topic: 'transactions',
       key: b.account_id,
-      id: bitsOf(5),
+      id: testBits(5),
       headers: { 'request-id': 'r' },
     });
-    expect(payloadOf(event as never)).toEqual({
+    expect(parsePayload(event as never)).toEqual({
       transaction: {
-        transaction_id: idOf('transaction', bitsOf(5)),
+        transaction_id: idOf('transaction', testBits(5)),
         account_id: b.account_id,
         transaction_type: 'Transfer',
         amount: '3.00',
@@ -203,7 +203,7 @@ describe('the event of a transaction', () => {
         status: 'Failed',
         created_at: now,
         direction: 'debit',
-        transfer_id: idOf('transfer', bitsOf(5)),
+        transfer_id: idOf('transfer', testBits(5)),
         counterparty_account_id: a.account_id,
         failure_code: 'insufficient_funds',
       },
@@ -213,11 +213,11 @@ describe('the event of a transaction', () => {
   });
 
   it('names the other account of a refusal only if it is the reason', () => {
-    const frozen = accountOf(3, 'Savings', 'USD', 'Frozen');
-    const books = () => booksOf([{ ...a }, { ...b }, { ...frozen }]);
+    const frozen = testAccount(3, 'Savings', 'USD', 'Frozen');
+    const books = () => testBooks([{ ...a }, { ...b }, { ...frozen }]);
     const named = (from: typeof a, to: typeof a) =>
       eventsNow(decide(transfer(from, to, '3', null, 5), books()), books()).map(
-        (event) => payloadOf(event)['failure_account_id'],
+        (event) => parsePayload(event)['failure_account_id'],
       );
     expect(named(a, frozen)).toEqual([frozen.account_id, frozen.account_id]);
     expect([named(frozen, a), named(b, a)]).toEqual([
@@ -228,7 +228,7 @@ describe('the event of a transaction', () => {
 
   it('contains an amount with too many digits as requested', () => {
     const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { deadline: '2026-01-02T03:04:00.000Z' }), fresh()));
-    expect(payloadOf(event as never)).toMatchObject({
+    expect(parsePayload(event as never)).toMatchObject({
       transaction: { amount: '1.234', currency: null, failure_code: 'deadline_exceeded' },
     });
   });
@@ -236,33 +236,33 @@ describe('the event of a transaction', () => {
   it('has a separate type, and no data of the account, if the account is unknown to the caller', () => {
     const books = fresh();
     const asking = [
-      cash('Deposit', accountOf(9, 'Savings'), '1'),
+      cash('Deposit', testAccount(9, 'Savings'), '1'),
       cash('Withdrawal', a, '1', { bound_client_id: b.client_id ?? '' }),
     ];
     for (const command of asking) {
       const [event, ...others] = eventsNow(decide(command, books), books);
       expect(others).toEqual([]);
       expect(event?.type).toBe('corebanking.transaction.account_not_found.v1');
-      expect(Object.keys(payloadOf(event as never))).toEqual(['transaction', 'actor', 'request_channel']);
-      expect(contract['corebanking.transaction.account_not_found.v1'].data.parse(payloadOf(event as never))).toEqual(
-        payloadOf(event as never),
+      expect(Object.keys(parsePayload(event as never))).toEqual(['transaction', 'actor', 'request_channel']);
+      expect(contract['corebanking.transaction.account_not_found.v1'].data.parse(parsePayload(event as never))).toEqual(
+        parsePayload(event as never),
       );
     }
-    const nowhere = accountOf(9, 'Savings');
+    const nowhere = testAccount(9, 'Savings');
     const [unknown, ...others] = eventsNow(decide(transfer(a, nowhere, '1'), books), books);
     expect([unknown?.type, unknown?.key, others]).toEqual([
       'corebanking.transaction.account_not_found.v1',
       a.account_id,
       [],
     ]);
-    const payload = payloadOf(unknown as never);
+    const payload = parsePayload(unknown as never);
     expect(payload).toMatchObject({ failure_account_id: nowhere.account_id });
     expect(contract['corebanking.transaction.account_not_found.v1'].data.parse(payload)).toEqual(payload);
   });
 
   it('names the request channel', () => {
     const channel = (rest: object) =>
-      payloadOf(eventsNow(decide(cash('Deposit', a, '1'), fresh()), fresh(), contextOf(0, rest))[0] as never);
+      parsePayload(eventsNow(decide(cash('Deposit', a, '1'), fresh()), fresh(), testContext(0, rest))[0] as never);
     expect(channel({ actor: 'jwt:x|bo' })).toMatchObject({ actor: 'jwt:x|bo', request_channel: 'token' });
     expect(channel({ actor: 'jwt:x|bo', staff: 'true' })).toMatchObject({ request_channel: 'staff' });
     expect(channel({ actor: '' })).toMatchObject({ actor: 'system', request_channel: 'system' });
@@ -317,9 +317,9 @@ describe('a repeat', () => {
 
 describe('the balance of an account', () => {
   it('is its latest state by account, with an id per sequence, status, and change of its holds', () => {
-    const account = { ...accountOf(1, 'Savings', 'JPY', 'Active', 700n), last_sequence: 4n };
+    const account = { ...testAccount(1, 'Savings', 'JPY', 'Active', 700n), last_sequence: 4n };
     const event = balanceEvent(account, committedAt);
-    expect({ ...event, id: '', payload: payloadOf(event) }).toEqual({
+    expect({ ...event, id: '', payload: parsePayload(event) }).toEqual({
       id: '',
       topic: 'balances',
       key: account.account_id,
@@ -348,7 +348,7 @@ describe('the balance of an account', () => {
     ].map((other) => balanceEvent(other, committedAt).id);
     expect(new Set([event.id, ...others]).size).toBe(5);
     expect(balanceEvent(account, now).id).toBe(event.id);
-    expect(payloadOf(balanceEvent({ ...account, held_minor: 200n, hold_version: 1n }, now))).toMatchObject({
+    expect(parsePayload(balanceEvent({ ...account, held_minor: 200n, hold_version: 1n }, now))).toMatchObject({
       balance: '700',
       available_balance: '500',
       hold_version: 1,

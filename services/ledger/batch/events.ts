@@ -9,7 +9,6 @@ import {
   type AccountState,
   availableMinor,
   type EntryRecord,
-  eventTypeOf,
   isOfTransfer,
   isShownByIdAlone,
   isTransferLeg,
@@ -18,13 +17,14 @@ import {
   toHold,
   toTransaction,
   toTransfer,
+  transactionEventType,
 } from '../domain/records.ts';
 
 /**
  * Returns the events of a decision: one per customer transaction, keyed by account; one per transfer; and one
  * per change of a hold. The ce_id of a transaction's event consists of the bits of its id.
  */
-export function eventsOf(
+export function buildEvents(
   decision: Decision,
   by: MessageContext,
   accounts: ReadonlyMap<string, AccountState>,
@@ -60,13 +60,13 @@ interface Origin {
  * Returns the owner of the account as serialized fields of an event's data, from the locked row. The values
  * need no escaping.
  */
-function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountState>): string {
+function ownershipFields(accountId: string, accounts: ReadonlyMap<string, AccountState>): string {
   const account = accounts.get(accountId);
   return account ? `"client_id":"${account.client_id}","account_number":"${account.account_number}",` : '';
 }
 
 /** Returns the counterparty account as a serialized field of an event's data, if it is the reason for the failure. */
-function failureAccountOf({ failure_account_id: other }: TransactionRecord): string {
+function failureAccountField({ failure_account_id: other }: TransactionRecord): string {
   return other === null ? '' : `"failure_account_id":"${other}",`;
 }
 
@@ -76,16 +76,16 @@ function transactionEvent(
   entries: string,
   { asked, accounts, now, traceparent }: Origin,
 ): OutboxEvent[] {
-  const type = eventTypeOf(record);
+  const type = transactionEventType(record);
   if (type === undefined) return [];
   const own = records.find((entry) => entry.account_id === record.account_id);
   const isUnknown = record.failure_code === 'account_not_found';
-  const about = `${isUnknown ? '' : ownershipOf(record.account_id, accounts)}${asked}}`;
+  const about = `${isUnknown ? '' : ownershipFields(record.account_id, accounts)}${asked}}`;
   const transaction = JSON.stringify(toTransaction(record));
   const completed = record.status === 'Completed' && own !== undefined;
   const payload = completed
     ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries},${about}`
-    : `{"transaction":${transaction},${failureAccountOf(record)}${about}`;
+    : `{"transaction":${transaction},${failureAccountField(record)}${about}`;
   const id = idBits(record.transaction_id);
   const headers = context(record.request_id, traceparent);
   return [{ id, topic: 'transactions', key: record.account_id, type, time: now, headers, payload }];
@@ -112,7 +112,7 @@ function transferEvent(
     type: `corebanking.transfer.${outcome}.v1`,
     time: now,
     headers: context(first.request_id, traceparent),
-    payload: `{"transfer":${JSON.stringify(transfer)},${outcome === 'failed' ? failureAccountOf(first) : `"operation_id":"${first.operation_id}",`}${asked}}`,
+    payload: `{"transfer":${JSON.stringify(transfer)},${outcome === 'failed' ? failureAccountField(first) : `"operation_id":"${first.operation_id}",`}${asked}}`,
   };
 }
 
@@ -138,7 +138,7 @@ export function holdEvent(
     type: `corebanking.hold.${kind}.v1`,
     time: now,
     ...(request_id === undefined ? {} : { headers: context(request_id, by?.traceparent) }),
-    payload: `${JSON.stringify(change).slice(0, -1)},${ownershipOf(account_id, accounts)}${asked}}`,
+    payload: `${JSON.stringify(change).slice(0, -1)},${ownershipFields(account_id, accounts)}${asked}}`,
   };
 }
 

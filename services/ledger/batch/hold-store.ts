@@ -2,7 +2,7 @@ import { maxActiveHolds } from '#libs/contracts/holds.ts';
 import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AccountState, HoldState } from '../domain/records.ts';
-import { holdColumns, holdOf, holdTypes, prefixed, uuids } from '../rows.ts';
+import { holdColumns, holdTypes, prefixed, toHoldState, uuids } from '../rows.ts';
 
 /**
  * The ledger's SQL for writing holds. It is not executed for a batch that neither names a hold nor has an
@@ -30,7 +30,7 @@ export async function readHolds(client: Queries, ids: string[]): Promise<HoldSta
   const { rows } = await client.query<HoldState>(`select ${holdColumns} from holds where hold_id = any($1::uuid[])`, [
     uuids(ids),
   ]);
-  return rows.map(holdOf);
+  return rows.map(toHoldState);
 }
 
 /** Reads the holds of these accounts that are due at `now`, at most expiredAtOnce. */
@@ -43,7 +43,7 @@ export async function readDueHolds(client: Queries, accountIds: string[], now: s
      limit ${expiredAtOnce}`,
     [uuids(accountIds), now],
   );
-  return rows.map(holdOf);
+  return rows.map(toHoldState);
 }
 
 /** Returns the first expiry after `now` of an Active hold of each of these accounts. */

@@ -40,7 +40,7 @@ function placing(
   rest: Partial<MessageContext> = {},
 ): Command {
   const data = { hold_id, account_id, amount, currency: null, description: 'Hotel', reference: 'AUTH-7', expires_at };
-  return { name: 'place_hold', data, context: ledger.contextOf(idBits(hold_id), { message_id: hold_id, ...rest }) };
+  return { name: 'place_hold', data, context: ledger.testContext(idBits(hold_id), { message_id: hold_id, ...rest }) };
 }
 function capture(
   hold_id: string,
@@ -51,11 +51,11 @@ function capture(
   return {
     name: 'capture_hold',
     data: { transaction_id: idOf('transaction', bits), hold_id, amount, to_account_id, final, description: null },
-    context: ledger.contextOf(bits),
+    context: ledger.testContext(bits),
   };
 }
 function release(hold_id: string, bits = freshBits()): Command {
-  return { name: 'release_hold', data: { hold_id }, context: ledger.contextOf(bits, { message_id: `cmd_${bits}` }) };
+  return { name: 'release_hold', data: { hold_id }, context: ledger.testContext(bits, { message_id: `cmd_${bits}` }) };
 }
 
 const codes = (replies: ReplyBody[]) =>
@@ -67,7 +67,7 @@ async function figures(account_id: string): Promise<[string, string]> {
   const [account] = reply.ok ? (reply.data as { balance: string; available_balance: string }[]) : [];
   return [account?.balance ?? '', account?.available_balance ?? ''];
 }
-async function holdOf(hold_id: string, context: Partial<MessageContext> = {}): Promise<Hold> {
+async function readHold(hold_id: string, context: Partial<MessageContext> = {}): Promise<Hold> {
   const reply = await ledger.ask({ name: 'get_hold', data: { hold_id } }, context);
   if (!reply.ok) throw new Error(reply.refusal.code);
   return reply.data as Hold;
@@ -150,7 +150,7 @@ describe('a batch', () => {
       ['0.00', '0.00'],
       ['40.00', '40.00'],
     ]);
-    expect([await holdOf(first), await holdOf(second)]).toMatchObject([
+    expect([await readHold(first), await readHold(second)]).toMatchObject([
       { status: 'Captured', captured_amount: '70.00' },
       { status: 'Released', captured_amount: '0.00' },
     ]);
@@ -287,7 +287,7 @@ describe('an expired hold', () => {
     expect(await figures(a)).toEqual(['100.00', '10.00']);
     await sleep(Date.parse(expires_at) - Date.now() + 50);
     expect(await figures(a)).toEqual(['100.00', '70.00']);
-    expect(await holdOf(short)).toMatchObject({ status: 'Expired', updated_at: expires_at });
+    expect(await readHold(short)).toMatchObject({ status: 'Expired', updated_at: expires_at });
     const listed = async (status: Hold['status']) => {
       const reply = await ledger.ask({ name: 'list_holds', data: { account_id: a, status, limit: 10, order: 'desc' } });
       return reply.ok ? (reply.data as { items: Hold[] }).items.map(({ hold_id }) => hold_id) : reply.refusal.code;
@@ -298,7 +298,7 @@ describe('an expired hold', () => {
       ['hold_not_active', 'done', 'insufficient_funds'],
     );
     expect([await listed('Active'), await listed('Expired')]).toEqual(seen);
-    expect(await holdOf(short)).toMatchObject({ status: 'Expired', updated_at: expires_at });
+    expect(await readHold(short)).toMatchObject({ status: 'Expired', updated_at: expires_at });
     expect((await events(a, 'holds')).at(-1)).toMatchObject({
       type: 'corebanking.hold.expired.v1',
       request: undefined,
@@ -325,11 +325,11 @@ describe('an expired hold', () => {
       } finally {
         vi.useRealTimers();
       }
-      const statusOf = async () =>
+      const readStatus = async () =>
         (await ledger.owner.query('select status from holds where hold_id = $1', [idBits(hold)])).rows[0]?.status;
-      expect(await statusOf()).toBe('Active');
+      expect(await readStatus()).toBe('Active');
       expect(await book([deposit])).toEqual(['done']);
-      expect(await statusOf()).toBe('Expired');
+      expect(await readStatus()).toBe('Expired');
     },
   );
 
@@ -486,8 +486,8 @@ describe('reads', () => {
     expect(seen).toEqual(ids.toReversed());
     const other = { bound_client_id: idOf('client', freshBits()) };
     expect([
-      (await holdOf(ids[0] ?? '', { bound_client_id: owner })).account_id,
-      await holdOf(ids[0] ?? '', other).catch(String),
+      (await readHold(ids[0] ?? '', { bound_client_id: owner })).account_id,
+      await readHold(ids[0] ?? '', other).catch(String),
     ]).toEqual([a, 'Error: hold_not_found']);
     expect(
       await ledger.ask({ name: 'list_holds', data: { account_id: a, limit: 2, order: 'desc' } }, other),

@@ -31,7 +31,7 @@ function probingBatches(): Command[][] {
   const [description, reference] = [text, text];
   const none = { currency: null, description: null, reference: null };
   const names = { external_id: text, metadata: { probe: text } };
-  const contextOf = (name: CommandName, message_id = bits()): MessageContext => ({
+  const probeContext = (name: CommandName, message_id = bits()): MessageContext => ({
     message_id,
     type: messageType(name),
     source: source.gateway,
@@ -45,7 +45,7 @@ function probingBatches(): Command[][] {
     fingerprint: bits(),
   });
   const as = <N extends CommandName>(name: N, data: CommandOf<N>['data'], id?: string) =>
-    ({ name, data, context: contextOf(name, id) }) as CommandOf<N>;
+    ({ name, data, context: probeContext(name, id) }) as CommandOf<N>;
   const opening = {
     client_id: newId('client'),
     account_type: 'Savings',
@@ -73,7 +73,7 @@ function probingBatches(): Command[][] {
     ),
     create_batch: batchCommand(
       { batch_id, mode: 'independent', items: [{ transaction: { ...cash, ...none, amount: '1' } }] },
-      contextOf('create_batch', batch_id),
+      probeContext('create_batch', batch_id),
     ),
     place_hold: as('place_hold', { ...none, ...names, hold_id, account_id, amount: '2', expires_at: null }, hold_id),
     capture_hold: as('capture_hold', {

@@ -28,7 +28,7 @@ function placing(account_id: string, hold_id: string): Command {
     reference: null,
     expires_at: inAnHour(),
   };
-  return { name: 'place_hold', data, context: ledger.contextOf(idBits(hold_id), { message_id: hold_id }) };
+  return { name: 'place_hold', data, context: ledger.testContext(idBits(hold_id), { message_id: hold_id }) };
 }
 /** The first captures a part in cash, the second the rest to an account. */
 function capture(hold_id: string, to_account_id: string | null = null, bits = freshBits()): Command {
@@ -40,10 +40,10 @@ function capture(hold_id: string, to_account_id: string | null = null, bits = fr
     final: to_account_id !== null,
     description: null,
   };
-  return { name: 'capture_hold', data, context: ledger.contextOf(bits) };
+  return { name: 'capture_hold', data, context: ledger.testContext(bits) };
 }
 function release(hold_id: string, bits = freshBits()): Command {
-  return { name: 'release_hold', data: { hold_id }, context: ledger.contextOf(bits, { message_id: `cmd_${bits}` }) };
+  return { name: 'release_hold', data: { hold_id }, context: ledger.testContext(bits, { message_id: `cmd_${bits}` }) };
 }
 /** A batch of deposits. */
 function batch(
@@ -61,14 +61,14 @@ function batch(
       reference: null,
     },
   }));
-  const context = ledger.contextOf(idBits(batch_id), {
+  const context = ledger.testContext(idBits(batch_id), {
     message_id: batch_id,
     fingerprint: 'f'.repeat(32),
   });
   return batchCommand({ batch_id, mode, items }, context);
 }
 
-const rowsOf = async (): Promise<unknown> =>
+const readRows = async (): Promise<unknown> =>
   (
     await ledger.owner.query(
       'select (select count(*) from transactions) as transactions, (select count(*) from commands) as commands, (select count(*) from entries) as entries',
@@ -91,11 +91,11 @@ it('a stored outcome is returned; an unknown command posts and stores nothing, a
     ledger.reversal(deposit),
     ledger.cash('Deposit', `acc_${freshBits()}`, '5'),
   ];
-  const before = await rowsOf();
+  const before = await readRows();
   expect(await ledger.book(unknown.map(repeatOnly))).toEqual(
     unknown.map(() => ({ ok: false, refusal: unknownRepeat })),
   );
-  expect(await rowsOf()).toEqual(before);
+  expect(await readRows()).toEqual(before);
   expect((await ledger.book(unknown)).map(({ ok }) => ok)).toEqual([true, true, true, false]);
 });
 
@@ -122,7 +122,7 @@ it('the stored outcome of each step of a hold is returned, and an unknown step c
   ];
   const replies = await ledger.book(known);
   expect(replies.map(({ ok }) => ok)).toEqual([true, true, true, true, false, true, false]);
-  const before = await rowsOf();
+  const before = await readRows();
   expect(await ledger.book(known.map(repeatOnly))).toEqual(replies.map((reply) => ({ ...reply, replayed: true })));
   const [active] = await ledger.book([placing(account, other)]);
   expect(active).toMatchObject({ ok: true });
@@ -131,7 +131,7 @@ it('the stored outcome of each step of a hold is returned, and an unknown step c
     unknown.map(() => ({ ok: false, refusal: unknownRepeat })),
   );
   expect(await ledger.ask({ name: 'get_hold', data: { hold_id: other } })).toEqual(active);
-  expect(await rowsOf()).toEqual({ ...(before as object), commands: (before as { commands: bigint }).commands + 1n });
+  expect(await readRows()).toEqual({ ...(before as object), commands: (before as { commands: bigint }).commands + 1n });
 });
 
 it.each(['independent', 'atomic'] as const)(
@@ -141,14 +141,14 @@ it.each(['independent', 'atomic'] as const)(
       [from, '5'],
       [to, '7'],
     ]);
-    const before = await rowsOf();
+    const before = await readRows();
     expect(await ledger.book([repeatOnly(command)])).toEqual([{ ok: false, refusal: unknownRepeat }]);
-    expect(await rowsOf()).toEqual(before);
+    expect(await readRows()).toEqual(before);
     const [decided] = await ledger.book([command]);
     expect(decided).toMatchObject({ ok: true, data: { results: [{ status: 'Completed' }, { status: 'Completed' }] } });
-    const booked = await rowsOf();
+    const booked = await readRows();
     expect(await ledger.book([repeatOnly(command)])).toMatchObject([{ ok: true, data: decided?.ok && decided.data }]);
-    expect(await rowsOf()).toEqual(booked);
+    expect(await readRows()).toEqual(booked);
   },
 );
 
@@ -171,12 +171,12 @@ it('after part of a batch is decided, the rest is decided once under the same id
   await ledger.book([first]);
   const [asked] = await ledger.book([repeatOnly(second)]);
   expect(asked).toMatchObject({ ok: true, data: { results: [{ index: 1, status: 'Completed' }] } });
-  const booked = await rowsOf();
+  const booked = await readRows();
   expect(await ledger.book([repeatOnly(first), repeatOnly(second), second])).toMatchObject([
     { ok: true, replayed: true },
     { ok: true, replayed: true, data: asked?.ok && asked.data },
     { ok: true, replayed: true },
   ]);
-  expect(await rowsOf()).toEqual(booked);
+  expect(await readRows()).toEqual(booked);
   expect(await verifyBooks(ledger.owner)).toEqual([]);
 });

@@ -6,11 +6,11 @@ import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
-  accountOf,
   batchColumns,
   entryColumns,
   entryTypes,
   systemAccountId,
+  toAccountState,
   transactionColumns,
   transactionTypes,
   uuids,
@@ -29,7 +29,7 @@ export async function lockAccounts(client: Queries, ids: string[]): Promise<Acco
     text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
     values: [uuids(ids)],
   });
-  return rows.map(accountOf);
+  return rows.map(toAccountState);
 }
 
 /**
@@ -51,7 +51,7 @@ export async function lockSystemAccounts(
       )) order by account_id for no key update`,
     values: [uuids(cashAccounts), currencies, Object.values(systemPrefix), slot],
   });
-  return new Map(rows.map((row) => [row.account_number, accountOf(row)]));
+  return new Map(rows.map((row) => [row.account_number, toAccountState(row)]));
 }
 
 /** Creates one writer's slots of Teller and Vault in these currencies. */

@@ -7,13 +7,13 @@ import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
-import { accountOf, bitsOf, booksOf, contextOf, now } from '../test/test-kit.ts';
+import { now, testAccount, testBits, testBooks, testContext } from '../test/test-kit.ts';
 import { batchCommand } from './batches.ts';
 import type { Books, Decision } from './decision.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
-const batchId = (n: number) => `${idOf('batch', bitsOf(n)).slice(0, -2)}07`;
+const batchId = (n: number) => `${idOf('batch', testBits(n)).slice(0, -2)}07`;
 const cash = (type: 'Deposit' | 'Withdrawal', account: AccountState, amount: string) => ({
   transaction: {
     account_id: account.account_id,
@@ -43,7 +43,7 @@ const anyAccount = (n: number) =>
       status: fc.constantFrom<AccountStatus>('Active', 'Active', 'Active', 'Frozen'),
       balance: fc.oneof(fc.bigInt({ min: 0n, max: 20_000n }), fc.constant(maxMinor)),
     })
-    .map(({ type, currency, status, balance }) => accountOf(n, type, currency, status, balance));
+    .map(({ type, currency, status, balance }) => testAccount(n, type, currency, status, balance));
 const isHidden = ({ errors = [] }: Refusal) => errors.every(({ code }) => code === 'destination_refused');
 
 function batch(mode: 'independent' | 'atomic', items: Item[], rest: Partial<MessageContext> = {}, id = batchId(1)) {
@@ -54,7 +54,7 @@ function batch(mode: 'independent' | 'atomic', items: Item[], rest: Partial<Mess
   });
   return batchCommand(
     data,
-    contextOf(1, { message_id: id, fingerprint: 'f'.repeat(32), idempotency_key: 'k', ...rest }),
+    testContext(1, { message_id: id, fingerprint: 'f'.repeat(32), idempotency_key: 'k', ...rest }),
   );
 }
 
@@ -67,7 +67,7 @@ const withKept = (books: Books, decision: Decision): Books => ({
   ...books,
   outcomes: new Map([
     [
-      `${bitsOf(1).slice(0, -2)}00`,
+      `${testBits(1).slice(0, -2)}00`,
       { fingerprint: 'f'.repeat(32), outcome: decision.keep ?? { ok: true, data: null } },
     ],
   ]),
@@ -75,8 +75,8 @@ const withKept = (books: Books, decision: Decision): Books => ({
 
 describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
   test('items are decided in order, and each sees the effects of the previous ones', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const decision = decide(
       batch(mode, [cash('Deposit', a, '10'), move(a, b, '10'), cash('Withdrawal', b, '4')]),
       books,
@@ -90,15 +90,15 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
   });
 
   test("created ids derive from batch and index, are in the batch's bucket, and have the key and fingerprint", () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
-    const decision = decide(batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]), booksOf([a, b]));
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 100n), testAccount(2, 'Checking')];
+    const decision = decide(batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]), testBooks([a, b]));
     const records = decision.parts?.flatMap(({ transactions }) => transactions) ?? [];
     for (const record of records)
       expect(record).toMatchObject({ batch_id: batchId(1), idempotency_key: 'k', fingerprint: 'f'.repeat(32) });
     const [first, second] =
       decide(
         batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]),
-        booksOf([accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')]),
+        testBooks([testAccount(1, 'Savings', 'USD', 'Active', 100n), testAccount(2, 'Checking')]),
       ).parts ?? [];
     expect([first?.transactions[0]?.transaction_id, second?.transactions[0]?.transaction_id]).toEqual([
       records[0]?.transaction_id,
@@ -112,8 +112,8 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
   });
 
   test('a repeat has the same results and moves nothing', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 100n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const command = batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]);
     const first = decide(command, books);
     const second = decide(command, books);
@@ -123,8 +123,8 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
   });
 
   test('a different body with its key moves nothing', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 100n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     decide(batch(mode, [move(a, b, '0.5')]), books);
     const other = decide(batch(mode, [move(a, b, '0.1'), move(a, b, '0.2')], { fingerprint: 'e'.repeat(32) }), books);
     expect([codeOf(other), other.parts, other.keep]).toEqual(['idempotency_key_reused', undefined, undefined]);
@@ -134,8 +134,8 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
 
 describe('independent', () => {
   test('sent again after a restore, only the named items are decided, and refused ones stay refused', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1_000n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 1_000n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const items = [move(a, b, '1'), move(a, b, '2'), cash('Withdrawal', a, '3'), cash('Deposit', b, '4')];
     const first = decide(
       batch('independent', items, { decided: JSON.stringify({ 1: '', 2: 'insufficient_funds' }) }),
@@ -153,19 +153,19 @@ describe('independent', () => {
 
   test('a refusal does not affect other items and is the same as for a single request', () => {
     const [a, b, frozen] = [
-      accountOf(1, 'Savings', 'USD', 'Active', 100n),
-      accountOf(2, 'Checking'),
-      accountOf(3, 'Savings', 'USD', 'Frozen'),
+      testAccount(1, 'Savings', 'USD', 'Active', 100n),
+      testAccount(2, 'Checking'),
+      testAccount(3, 'Savings', 'USD', 'Frozen'),
     ];
     const decision = decide(
       batch('independent', [
         move(a, b, '2'),
         move(a, a, '1'),
         cash('Deposit', frozen, '1'),
-        cash('Deposit', accountOf(9, 'Savings'), '1'),
+        cash('Deposit', testAccount(9, 'Savings'), '1'),
         move(a, b, '1'),
       ]),
-      booksOf([a, b, frozen]),
+      testBooks([a, b, frozen]),
     );
     expect(outcomes(decision)).toEqual([
       'insufficient_funds',
@@ -182,24 +182,24 @@ describe('independent', () => {
       ['Completed', 'Completed'],
     ]);
     expect(resultsOf(decision)[3]?.error).toMatchObject({
-      details: { account_id: accountOf(9, 'Savings').account_id },
+      details: { account_id: testAccount(9, 'Savings').account_id },
     });
   });
 
   test('items processed after the deadline are stored and never executed', () => {
-    const a = accountOf(1, 'Savings');
+    const a = testAccount(1, 'Savings');
     const decision = decide(
       batch('independent', [cash('Deposit', a, '1'), cash('Deposit', a, '1')], {
         deadline: '2026-01-02T03:04:05.677Z',
       }),
-      booksOf([a]),
+      testBooks([a]),
     );
     expect([outcomes(decision), balances(a)]).toEqual([['deadline_exceeded', 'deadline_exceeded'], [0n]]);
   });
 
   test('the parts of a batch are decided separately: the first one stores the batch', () => {
-    const b = accountOf(2, 'Checking');
-    const books = booksOf([b]);
+    const b = testAccount(2, 'Checking');
+    const books = testBooks([b]);
     const bound = { bound_client_id: b.client_id as string };
     const whole = batch('independent', [cash('Deposit', b, '1'), cash('Deposit', b, '2')], bound);
     const [first, second] = whole.items.map((item) => ({ ...whole, items: [item] })) as [typeof whole, typeof whole];
@@ -214,13 +214,13 @@ describe('independent', () => {
 
 describe('atomic', () => {
   test('one refusal means that nothing is posted; every refused item is named, and later items are decided as if it was absent', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 1000n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const decision = decide(
       batch('atomic', [
         move(a, b, '4'),
         move(a, b, '7'),
-        cash('Deposit', accountOf(9, 'Savings'), '1'),
+        cash('Deposit', testAccount(9, 'Savings'), '1'),
         move(a, b, '6'),
       ]),
       books,
@@ -248,10 +248,10 @@ describe('atomic', () => {
   });
 
   test('a bound caller learns of a destination that refuses only if nothing else prevents the batch, and not which one', () => {
-    const own = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
-    const [loan, frozen] = [accountOf(2, 'Loan', 'USD', 'Active', 300n), accountOf(3, 'Savings', 'USD', 'Frozen')];
+    const own = testAccount(1, 'Savings', 'USD', 'Active', 1000n);
+    const [loan, frozen] = [testAccount(2, 'Loan', 'USD', 'Active', 300n), testAccount(3, 'Savings', 'USD', 'Frozen')];
     const errorsOf = (...items: Item[]) => {
-      const books = booksOf([own, loan, frozen].map((account) => ({ ...account })));
+      const books = testBooks([own, loan, frozen].map((account) => ({ ...account })));
       const { reply } = decide(batch('atomic', items, { bound_client_id: own.client_id as string }), books);
       return reply.ok ? [] : reply.refusal.errors?.map(({ field, code }) => [field, code]);
     };
@@ -264,7 +264,7 @@ describe('atomic', () => {
   test('a batch that a bound caller cannot pay for reveals nothing about the accounts of others', () => {
     const amount = fc.bigInt({ min: 1n, max: 20_000n }).map((minor) => fromMinor(minor, 'USD'));
     const strangers = fc.tuple(...[3, 4, 5].map((n) => anyAccount(n)));
-    const [first, second] = [accountOf(1, 'Savings', 'USD', 'Active', 15_000n), accountOf(2, 'Checking')];
+    const [first, second] = [testAccount(1, 'Savings', 'USD', 'Active', 15_000n), testAccount(2, 'Checking')];
     const [payer, payee] = [fc.constantFrom(first, second), fc.integer({ min: 1, max: 6 })];
     const items = fc.array(fc.record({ payer, payee, amount }), { minLength: 1, maxLength: 6 });
     fc.assert(
@@ -273,10 +273,10 @@ describe('atomic', () => {
           const owned = [first, { ...second, client_id: first.client_id }].map((account) => ({ ...account }));
           const command = batch(
             'atomic',
-            moves.map((given) => move(given.payer, accountOf(given.payee, 'Savings'), given.amount)),
+            moves.map((given) => move(given.payer, testAccount(given.payee, 'Savings'), given.amount)),
             { bound_client_id: first.client_id as string },
           );
-          return decide(command, booksOf([...owned, ...others.map((account) => ({ ...account }))])).reply;
+          return decide(command, testBooks([...owned, ...others.map((account) => ({ ...account }))])).reply;
         });
         if (!one?.ok && !other?.ok) expect(other).toEqual(one);
         else for (const reply of [one, other]) if (reply && !reply.ok) expect(isHidden(reply.refusal)).toBe(true);
@@ -286,19 +286,19 @@ describe('atomic', () => {
   });
 
   test('the refusal is stored and final', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
-    const first = decide(batch('atomic', [move(a, b, '1')]), booksOf([a, b]));
+    const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
+    const first = decide(batch('atomic', [move(a, b, '1')]), testBooks([a, b]));
     a.balance_minor = 100n;
-    const second = decide(batch('atomic', [move(a, b, '1')]), withKept(booksOf([a, b]), first));
+    const second = decide(batch('atomic', [move(a, b, '1')]), withKept(testBooks([a, b]), first));
     expect(second.reply).toEqual({ ...first.reply, replayed: true });
     expect(balances(a, b)).toEqual([100n, 0n]);
   });
 
   test('a batch processed after the deadline is refused as a whole and stored', () => {
-    const a = accountOf(1, 'Savings');
+    const a = testAccount(1, 'Savings');
     const decision = decide(
       batch('atomic', [cash('Deposit', a, '1')], { deadline: '2026-01-02T03:04:05.677Z' }),
-      booksOf([a]),
+      testBooks([a]),
     );
     expect([codeOf(decision), decision.keep?.ok, decision.parts, balances(a)]).toEqual([
       'deadline_exceeded',
@@ -309,8 +309,8 @@ describe('atomic', () => {
   });
 
   test("single commands before and after it in the same transaction and the batch see each other's effects", () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     decide(batch('independent', [cash('Deposit', a, '5')], {}, batchId(2)), books);
     expect(codeOf(decide(batch('atomic', [move(a, b, '5')]), books))).toBe('done');
     expect(

@@ -5,7 +5,7 @@ import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
-import { type Books, type CommandOf, type Decision, outcomeOf, replyOnly, reusedKey } from './decision.ts';
+import { type Books, type CommandOf, type Decision, replyFromRecord, replyOnly, reusedKey } from './decision.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -51,7 +51,7 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
   const { batch_id } = data;
   const { decided: asJson, ...common } = context;
   const decided = asJson === undefined ? undefined : (JSON.parse(asJson) as Record<number, string>);
-  const itemOf = (item: (typeof items)[number], index: number): Posting => {
+  const toPosting = (item: (typeof items)[number], index: number): Posting => {
     const own = { ...common, batch_id, ...(decided && { decided: decided[index] ?? '' }) };
     const posting = 'transaction' in item ? item.transaction : item.transfer;
     const bits = itemBits(batch_id, index);
@@ -70,7 +70,7 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
     name: 'create_batch',
     data: { ...data, count: items.length },
     items: items
-      .map((item, index) => ({ index, command: itemOf(item, index) }))
+      .map((item, index) => ({ index, command: toPosting(item, index) }))
       .filter(({ index }) => decided === undefined || decided[index] !== undefined),
     context,
   };
@@ -93,19 +93,23 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
 function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isKnown: boolean): Decision {
   const parts = command.items.map((item) => decideItem(item, books));
   const isReplayed = parts.every(({ reply }) => reply.replayed === true);
-  const reply: ReplyBody = { ok: true, data: resultsOf(command, books), ...(isReplayed ? { replayed: true } : {}) };
+  const reply: ReplyBody = {
+    ok: true,
+    data: collectResults(command, books),
+    ...(isReplayed ? { replayed: true } : {}),
+  };
   return { ...replyOnly(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
 }
 
 function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
   if (pastDeadline(command.context, books)) return refuse(command, deadlineExceeded());
-  const draft = draftOf(command, books);
+  const draft = copyBooks(command, books);
   const parts = command.items.map((item) => {
     const part = decideItem(item, draft.books);
     if (isDestinationRefused(part.reply)) takeFromPayer(part, draft.books);
     return part;
   });
-  const errors = namedRefusals(command, parts, books).map(([item, reason]) => violationOf(item, reason));
+  const errors = namedRefusals(command, parts, books).map(([item, reason]) => toViolation(item, reason));
   const [first] = errors;
   if (first) {
     const message = `${errors.length} of ${command.data.count} items were refused, and nothing was posted; ${first.field}: ${first.message}`;
@@ -113,7 +117,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   }
   draft.apply();
   return {
-    ...replyOnly({ ok: true, data: resultsOf(command, books) }),
+    ...replyOnly({ ok: true, data: collectResults(command, books) }),
     parts,
     ...kept(command, { ok: true, data: null }),
   };
@@ -149,7 +153,7 @@ function refuse(command: BatchCommand, reason: Refusal): Decision {
   return { ...replyOnly(reply), ...kept(command, reply) };
 }
 
-function violationOf({ index, command }: Item, { code, message }: Refusal) {
+function toViolation({ index, command }: Item, { code, message }: Refusal) {
   return { field: `items[${index}].${command.name === 'create_transfer' ? 'transfer' : 'transaction'}`, code, message };
 }
 
@@ -168,7 +172,7 @@ function kept({ data, context }: BatchCommand, outcome: ReplyBody): Required<Pic
  * Returns a copy of the books on which items can be decided. The given books change only when the changes are
  * applied.
  */
-function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply(): void } {
+function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply(): void } {
   const originals = new Map<AccountState, AccountState>();
   const copy = (account: AccountState): AccountState => {
     const made = { ...account };
@@ -208,18 +212,18 @@ function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply()
   return { books: draft, apply };
 }
 
-function resultsOf({ items }: BatchCommand, { transactions }: Books): { results: ItemResult[] } {
+function collectResults({ items }: BatchCommand, { transactions }: Books): { results: ItemResult[] } {
   const results = items.map(({ index, command: { name, context } }) => {
     const record = transactions.get(idKey(idOf('transaction', context.message_id.slice(-32))));
     if (record === undefined) throw new Error(`item ${index} has left no record`);
-    return resultOf(index, name, record);
+    return toItemResult(index, name, record);
   });
   return { results };
 }
 
 /** Returns the result of a decided item from its record. It is used for the first reply, for repeats, and for reads. */
-export function resultOf(index: number, name: Posting['name'], record: TransactionRecord): ItemResult {
-  const reply = outcomeOf(name, record);
+export function toItemResult(index: number, name: Posting['name'], record: TransactionRecord): ItemResult {
+  const reply = replyFromRecord(name, record);
   return {
     index,
     status: record.status,

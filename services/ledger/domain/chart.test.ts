@@ -1,18 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { cashIn, cashOut, classOf, isSystem, move, reverseLegs, sideOf, systemAccountNumber } from './chart.ts';
+import {
+  accountClass,
+  balanceSide,
+  cashIn,
+  cashOut,
+  isSystem,
+  move,
+  reverseLegs,
+  systemAccountNumber,
+} from './chart.ts';
 
 describe('the chart of accounts', () => {
   it('has a class and two sides for each type', () => {
     // contract: double-entry-3
     for (const type of ['Savings', 'Checking', 'Current'] as const)
-      expect([classOf(type), isSystem(type), sideOf(type, 'credit'), sideOf(type, 'debit')]).toEqual([
+      expect([accountClass(type), isSystem(type), balanceSide(type, 'credit'), balanceSide(type, 'debit')]).toEqual([
         'liability',
         false,
         'CR',
         'DR',
       ]);
     for (const type of ['Teller', 'Vault', 'Loan'] as const)
-      expect([classOf(type), isSystem(type), sideOf(type, 'credit'), sideOf(type, 'debit')]).toEqual([
+      expect([accountClass(type), isSystem(type), balanceSide(type, 'credit'), balanceSide(type, 'debit')]).toEqual([
         'asset',
         type !== 'Loan',
         'DR',

@@ -9,7 +9,7 @@ export type AccountClass = 'liability' | 'asset';
 export type SystemKind = 'Teller' | 'Vault';
 export type LedgerAccountType = AccountType | SystemKind;
 
-export function classOf(type: LedgerAccountType): AccountClass {
+export function accountClass(type: LedgerAccountType): AccountClass {
   return type === 'Teller' || type === 'Vault' || type === 'Loan' ? 'asset' : 'liability';
 }
 
@@ -18,8 +18,8 @@ export function isSystem(type: LedgerAccountType): type is SystemKind {
 }
 
 /** Liability: credit = CR, debit = DR. Asset: credit = DR, debit = CR. */
-export function sideOf(type: LedgerAccountType, direction: Direction): Side {
-  return (classOf(type) === 'liability') === (direction === 'credit') ? 'CR' : 'DR';
+export function balanceSide(type: LedgerAccountType, direction: Direction): Side {
+  return (accountClass(type) === 'liability') === (direction === 'credit') ? 'CR' : 'DR';
 }
 
 export function opposite(direction: Direction): Direction {

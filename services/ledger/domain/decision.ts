@@ -6,7 +6,7 @@ import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import type { Direction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
-import { isSystem, type Leg, type SystemKind, sideOf } from './chart.ts';
+import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
 import {
   type AccountState,
   type EntryRecord,
@@ -133,7 +133,7 @@ export function reusedKey(): Decision {
 }
 
 /** Returns the reply to a command from its record, for the first reply and for repeats. */
-export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
+export function replyFromRecord(name: CommandName, record: TransactionRecord): ReplyBody {
   if (record.status === 'Completed')
     return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
   const { transaction_id } = record;
@@ -141,18 +141,18 @@ export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBo
   const code = record.failure_code as Refusal['code'];
   const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
   const reason = isAmount ? invalidField('amount', message, code) : { code, message };
-  const named = code === 'account_not_found' ? unknownAccountOf(record) : {};
+  const named = code === 'account_not_found' ? unknownAccountDetails(record) : {};
   return refused({ ...reason, details: { ...named, transaction_id } });
 }
 
 /** Returns the details of accountNotFound, of which only the message is stored. */
-function unknownAccountOf({ account_id, failure_account_id, transaction_type }: TransactionRecord) {
+function unknownAccountDetails({ account_id, failure_account_id, transaction_type }: TransactionRecord) {
   if (failure_account_id !== null) return { field: 'to_account_id', account_id: failure_account_id };
   return { field: transaction_type === 'Transfer' ? 'from_account_id' : 'account_id', account_id };
 }
 
 /** Returns the draft of this command's transaction. Its created_at is the time of acceptance. */
-export function draftOf(
+export function draftTransaction(
   context: MessageContext,
   transactionId: string,
   accountId: string,
@@ -222,7 +222,7 @@ export function fail(
     failure_message: reason.message,
   };
   books.transactions.set(idKey(record.transaction_id), record);
-  return { reply: outcomeOf(name, record), transactions: [record], entries: [] };
+  return { reply: replyFromRecord(name, record), transactions: [record], entries: [] };
 }
 
 /**
@@ -249,7 +249,7 @@ export function complete(
     if (record.reverses_transaction_id !== null)
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
-  return { reply: outcomeOf(name, primary), transactions: records, entries };
+  return { reply: replyFromRecord(name, primary), transactions: records, entries };
 }
 
 /**
@@ -291,7 +291,7 @@ function postEntry(
     operation_id: primary.operation_id,
     transaction_id: transactionId,
     direction,
-    side: sideOf(account.account_type, direction),
+    side: balanceSide(account.account_type, direction),
     amount_minor: minor,
     currency: account.currency,
     balance_after_minor: account.balance_minor,

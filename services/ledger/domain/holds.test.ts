@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   capture,
   cash,
-  codeOf,
-  holdIdOf,
   idIn,
   later,
-  messageOf,
   now,
   placing,
   release,
+  replyCode,
+  replyMessage,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
+  testHoldId,
   transfer,
 } from '../test/test-kit.ts';
 import type { Books, Command, Decision } from './decision.ts';
@@ -23,25 +23,25 @@ import { expireHolds } from './holds.ts';
 import { decide } from './posting.ts';
 import type { AccountState, HoldState } from './records.ts';
 
-const rich = (n = 1) => accountOf(n, 'Savings', 'USD', 'Active', 10_000n);
+const rich = (n = 1) => testAccount(n, 'Savings', 'USD', 'Active', 10_000n);
 
 /** The amounts of the account and of its hold. */
 function state(account: AccountState, books: Books, n: number): unknown[] {
-  const hold = books.holds.get(holdIdOf(n));
+  const hold = books.holds.get(testHoldId(n));
   return [account.balance_minor, account.held_minor, hold?.status, hold?.captured_minor];
 }
 
-const code = (command: Command, books: Books) => codeOf(decide(command, books));
+const code = (command: Command, books: Books) => replyCode(decide(command, books));
 
 describe('placing a hold', () => {
   it('reserves money: nothing else can take it, and the balance does not change', () => {
     const [a, b] = [rich(), rich(2)];
-    const books = booksOf([a, b]);
+    const books = testBooks([a, b]);
     const placed = decide(placing(a, '60', { n: 7 }), books);
     expect(placed.reply).toEqual({
       ok: true,
       data: {
-        hold_id: holdIdOf(7),
+        hold_id: testHoldId(7),
         account_id: a.account_id,
         amount: '60.00',
         captured_amount: '0.00',
@@ -70,7 +70,7 @@ describe('placing a hold', () => {
 
   it('limits reversals of deposits and of transfers', () => {
     const [a, b] = [rich(), rich(2)];
-    const books = booksOf([a, b]);
+    const books = testBooks([a, b]);
     const deposit = idIn(decide(cash('Deposit', a, '50'), books));
     const received = idIn(decide(transfer(b, a, '50'), books));
     decide(placing(a, '151', { n: 7 }), books);
@@ -88,7 +88,7 @@ describe('placing a hold', () => {
   it('expires after seven days, or as requested within 31 days; a repeat after its end returns the same', () => {
     // contract: holds-2
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     const asked = decide(
       placing(a, '1', { n: 7, expires_at: null, context: { time: '2026-01-01T00:00:00.000Z' } }),
       books,
@@ -110,13 +110,13 @@ describe('placing a hold', () => {
   it('is refused if the account has 1,000 Active holds, before its funds are checked; each hold that ends makes room', () => {
     // contract: holds-6
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     decide(placing(a, '1', { n: 7 }), books);
     decide(placing(a, '2', { n: 8 }), books);
     a.active_holds = 999n;
     expect([code(placing(a, '1', { n: 9 }), books), a.active_holds]).toEqual(['done', 1000n]);
     const refused = decide(placing(a, '99999', { n: 10 }), books);
-    expect([codeOf(refused), messageOf(refused), refused.keep]).toEqual([
+    expect([replyCode(refused), replyMessage(refused), refused.keep]).toEqual([
       'too_many_holds',
       `Too Many Holds: account ${a.account_id} has 1000 Active holds, and cannot have more`,
       refused.reply,
@@ -138,29 +138,29 @@ describe('placing a hold', () => {
       others: AccountState[] = [account],
       isKept = true,
     ): string => {
-      const books = booksOf(others);
+      const books = testBooks(others);
       const decision = decide(placing(account, amount, rest), books);
       const keep = isKept ? decision.reply : undefined;
       expect([decision.keep, books.changedHolds.size, account.held_minor]).toEqual([keep, 0, 0n]);
-      return codeOf(decision);
+      return replyCode(decision);
     };
-    expect(refused(accountOf(9, 'Loan'), '1', {}, [])).toBe('account_not_found');
-    expect(refused(accountOf(9, 'Loan', 'USD', 'Frozen'), '1', { currency: 'EUR' })).toBe('invalid_account_type');
-    expect(refused(accountOf(9, 'Savings', 'USD', 'Frozen'), '1', { currency: 'EUR' })).toBe('inactive_account');
-    expect(refused(accountOf(9, 'Savings'), '1', { currency: 'EUR' })).toBe('currency_mismatch');
-    expect(refused(accountOf(9, 'Savings'), '1', {})).toBe('insufficient_funds');
+    expect(refused(testAccount(9, 'Loan'), '1', {}, [])).toBe('account_not_found');
+    expect(refused(testAccount(9, 'Loan', 'USD', 'Frozen'), '1', { currency: 'EUR' })).toBe('invalid_account_type');
+    expect(refused(testAccount(9, 'Savings', 'USD', 'Frozen'), '1', { currency: 'EUR' })).toBe('inactive_account');
+    expect(refused(testAccount(9, 'Savings'), '1', { currency: 'EUR' })).toBe('currency_mismatch');
+    expect(refused(testAccount(9, 'Savings'), '1', {})).toBe('insufficient_funds');
     expect(refused(rich(), '1.005', {})).toBe('invalid_amount_precision');
     for (const expires_at of [now, '2026-02-02T03:04:05.679Z', '2025-01-01T00:00:00.000Z'])
       expect(refused(rich(), '1', { expires_at }, undefined, false)).toBe('validation_failed');
     expect(refused(rich(), '1', { context: { deadline: '2026-01-01T00:00:00.000Z' } })).toBe('deadline_exceeded');
-    expect(refused(rich(), '1', { context: { bound_client_id: idOf('client', bitsOf(77)) } })).toBe(
+    expect(refused(rich(), '1', { context: { bound_client_id: idOf('client', testBits(77)) } })).toBe(
       'account_not_found',
     );
   });
 
   it('can be repeated under the same key with another expires_at after a validation error', () => {
     const [a, fingerprint] = [rich(), 'f'.repeat(32)];
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     expect(code(placing(a, '1', { n: 7, expires_at: now }), books)).toBe('validation_failed');
     expect(code(placing(a, '1', { n: 7, context: { fingerprint } }), books)).toBe('done');
     expect(code(placing(a, '1', { n: 7, expires_at: now }), books)).not.toBe('validation_failed');
@@ -168,7 +168,7 @@ describe('placing a hold', () => {
 
   it('counts the changes of the account and publishes each', () => {
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     const told = [
       placing(a, '10', { n: 7 }),
       placing(a, '20', { n: 8 }),
@@ -196,9 +196,9 @@ describe('placing a hold', () => {
 });
 
 describe('capturing a hold', () => {
-  function held(amount = '60', other = accountOf(2, 'Checking')) {
+  function held(amount = '60', other = testAccount(2, 'Checking')) {
     const a = rich();
-    const books = booksOf([a, other]);
+    const books = testBooks([a, other]);
     const placed = placing(a, amount, { n: 7 });
     if (placed.name === 'place_hold') Object.assign(placed.data, { description: 'Hotel', reference: 'AUTH-7' });
     decide(placed, books);
@@ -220,13 +220,13 @@ describe('capturing a hold', () => {
   it('pays out the rest with its description', () => {
     const { a, books } = held();
     const decision = decide(capture(7), books);
-    expect(made(decision)).toEqual([['Withdrawal', 'debit', 6000n, 'Hotel', 'AUTH-7', holdIdOf(7), 'Completed']]);
+    expect(made(decision)).toEqual([['Withdrawal', 'debit', 6000n, 'Hotel', 'AUTH-7', testHoldId(7), 'Completed']]);
     expect(decision.entries).toHaveLength(4);
     expect(decision.reply).toMatchObject({
       ok: true,
       data: {
         hold: { status: 'Captured', captured_amount: '60.00' },
-        transaction: { amount: '60.00', hold_id: holdIdOf(7), reference: 'AUTH-7' },
+        transaction: { amount: '60.00', hold_id: testHoldId(7), reference: 'AUTH-7' },
       },
     });
     expect(decision.reply).not.toMatchObject({ data: { transfer: {} } });
@@ -238,13 +238,13 @@ describe('capturing a hold', () => {
     const { a, b, books } = held();
     const decision = decide(capture(7, { amount: '45.5', to: b, description: 'Room 3' }), books);
     expect(made(decision)).toEqual([
-      ['Transfer', 'debit', 4550n, 'Room 3', 'AUTH-7', holdIdOf(7), 'Completed'],
-      ['Transfer', 'credit', 4550n, 'Room 3', 'AUTH-7', holdIdOf(7), 'Completed'],
+      ['Transfer', 'debit', 4550n, 'Room 3', 'AUTH-7', testHoldId(7), 'Completed'],
+      ['Transfer', 'credit', 4550n, 'Room 3', 'AUTH-7', testHoldId(7), 'Completed'],
     ]);
     expect(decision.reply).toMatchObject({
       data: {
         hold: { status: 'Captured', captured_amount: '45.50' },
-        transfer: { from_account_id: a.account_id, to_account_id: b.account_id, hold_id: holdIdOf(7) },
+        transfer: { from_account_id: a.account_id, to_account_id: b.account_id, hold_id: testHoldId(7) },
       },
     });
     expect([...state(a, books, 7), b.balance_minor]).toEqual([5_450n, 0n, 'Captured', 4550n, 4550n]);
@@ -262,7 +262,7 @@ describe('capturing a hold', () => {
       [4_000n, 0n, 'Captured', 6_000n],
     ]);
     const again = decide(capture(7, { amount: '1' }), books);
-    expect([codeOf(again), again.transactions.map(({ status, failure_code }) => [status, failure_code])]).toEqual([
+    expect([replyCode(again), again.transactions.map(({ status, failure_code }) => [status, failure_code])]).toEqual([
       'hold_not_active',
       [['Failed', 'hold_not_active']],
     ]);
@@ -270,7 +270,7 @@ describe('capturing a hold', () => {
   });
 
   it('pays a loan, but not more than the outstanding amount', () => {
-    const { b, books } = held('60', accountOf(2, 'Loan', 'USD', 'Active', 5_000n));
+    const { b, books } = held('60', testAccount(2, 'Loan', 'USD', 'Active', 5_000n));
     expect(code(capture(7, { to: b }), books)).toBe('amount_exceeds_outstanding');
     expect(
       made(decide(capture(7, { to: b, amount: '50' }), books)).map(([type, direction]) => [type, direction]),
@@ -286,9 +286,9 @@ describe('capturing a hold', () => {
     decide(statusChange(a, 'Frozen'), books);
     for (const command of [capture(7), capture(7, { to: b })]) {
       const decision = decide(command, books);
-      expect([codeOf(decision), decision.entries, decision.hold]).toEqual(['inactive_account', [], undefined]);
+      expect([replyCode(decision), decision.entries, decision.hold]).toEqual(['inactive_account', [], undefined]);
       expect(decision.transactions).toMatchObject([
-        { status: 'Failed', amount_minor: 6000n, hold_id: holdIdOf(7), failure_code: 'inactive_account' },
+        { status: 'Failed', amount_minor: 6000n, hold_id: testHoldId(7), failure_code: 'inactive_account' },
       ]);
       expect(decision.reply).toMatchObject({
         refusal: { details: { transaction_id: decision.transactions[0]?.transaction_id } },
@@ -300,12 +300,14 @@ describe('capturing a hold', () => {
 
   it('checks the hold first, then the rules of a posting', () => {
     const { a, b, books } = held();
-    const frozen = accountOf(3, 'Savings', 'EUR', 'Frozen');
+    const frozen = testAccount(3, 'Savings', 'EUR', 'Frozen');
     books.accounts.set(frozen.account_id, frozen);
     expect([code(capture(99), books), code(release(99), books)]).toEqual(['hold_not_found', 'hold_not_found']);
-    expect(code(capture(7, { amount: '60.01', to: accountOf(55, 'Savings') }), books)).toBe('amount_exceeds_hold');
-    expect(code(capture(7, { amount: '1.001', to: accountOf(55, 'Savings') }), books)).toBe('invalid_amount_precision');
-    const unknown = accountOf(55, 'Savings');
+    expect(code(capture(7, { amount: '60.01', to: testAccount(55, 'Savings') }), books)).toBe('amount_exceeds_hold');
+    expect(code(capture(7, { amount: '1.001', to: testAccount(55, 'Savings') }), books)).toBe(
+      'invalid_amount_precision',
+    );
+    const unknown = testAccount(55, 'Savings');
     expect(decide(capture(7, { to: unknown }), books).transactions).toMatchObject([
       { failure_code: 'account_not_found', failure_account_id: unknown.account_id },
     ]);
@@ -321,7 +323,7 @@ describe('capturing a hold', () => {
       'hold_not_active',
       'hold_not_active',
     ]);
-    expect(messageOf(decide(release(7), books))).toBe(`Hold Not Active: hold ${holdIdOf(7)} is Released`);
+    expect(replyMessage(decide(release(7), books))).toBe(`Hold Not Active: hold ${testHoldId(7)} is Released`);
   });
 
   it('stays Captured after a reversal, which does not name the hold', () => {
@@ -335,7 +337,7 @@ describe('capturing a hold', () => {
 describe('a repeat', () => {
   it('of each hold command gets the same reply and changes nothing', () => {
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     const commands = [
       placing(a, '60', { n: 7 }),
       placing(a, '999', { n: 8 }),
@@ -365,7 +367,7 @@ describe('a repeat', () => {
 describe('an expired hold', () => {
   it('ends at its expiry time, before the first decision; the account has the next expiry time', () => {
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     const ends = ['2026-01-05T00:00:00.000Z', '2026-01-04T00:00:00.000Z', '2026-01-06T00:00:00.000Z'];
     ends.forEach((expires_at, i) => decide(placing(a, '30', { n: 7 + i, expires_at }), books));
     expect([a.held_minor, a.hold_expires_at, a.hold_version]).toEqual([9_000n, ends[1], 3n]);
@@ -380,8 +382,8 @@ describe('an expired hold', () => {
         request_id,
       ]),
     ).toEqual([
-      ['expired', holdIdOf(8), ends[1], 4n, undefined],
-      ['expired', holdIdOf(7), ends[0], 5n, undefined],
+      ['expired', testHoldId(8), ends[1], 4n, undefined],
+      ['expired', testHoldId(7), ends[0], 5n, undefined],
     ]);
     expect([a.held_minor, a.active_holds, a.hold_expires_at]).toEqual([3_000n, 1n, ends[2]]);
     expect([code(capture(7), books), code(release(8), books), code(cash('Withdrawal', a, '70'), books)]).toEqual([
@@ -395,7 +397,7 @@ describe('an expired hold', () => {
 
   it('leaves its account due while the next expiry is not known, because others that are due have not been read', () => {
     const a = rich();
-    const books = booksOf([a]);
+    const books = testBooks([a]);
     const ends = ['2026-01-04T00:00:00.000Z', '2026-01-05T00:00:00.000Z'];
     ends.forEach((expires_at, i) => decide(placing(a, '30', { n: 7 + i, expires_at }), books));
     expireHolds([a], [...books.holds.values()].slice(0, 1), new Map(), books);

@@ -17,7 +17,7 @@ import {
   type Books,
   type CommandOf,
   type Decision,
-  draftOf,
+  draftTransaction,
   fail,
   type HoldChange,
   replyOnly,
@@ -32,7 +32,7 @@ import { type AccountState, type Failure, type HoldState, toHold, toTransaction,
  */
 
 /** Returns the amount that is still held. */
-function leftOf(hold: HoldState): bigint {
+function remainingMinor(hold: HoldState): bigint {
   return hold.amount_minor - hold.captured_minor;
 }
 
@@ -117,12 +117,12 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
 }
 
 export function releaseHold({ data, context }: CommandOf<'release_hold'>, books: Books): Decision {
-  const found = holdOf(data.hold_id, context.bound_client_id, books);
+  const found = newHold(data.hold_id, context.bound_client_id, books);
   if (found === undefined) return storeReply(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const reason = pastDeadline(context, books) ? deadlineExceeded() : notActive(hold);
   if (reason) return storeReply(refused(reason));
-  account.held_minor -= leftOf(hold);
+  account.held_minor -= remainingMinor(hold);
   hold.status = 'Released';
   hold.updated_at = books.now;
   return {
@@ -133,13 +133,13 @@ export function releaseHold({ data, context }: CommandOf<'release_hold'>, books:
 
 /** Captures a hold: a posting that takes the held amount. */
 export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, books: Books): Decision {
-  const found = holdOf(data.hold_id, context.bound_client_id, books);
+  const found = newHold(data.hold_id, context.bound_client_id, books);
   if (found === undefined) return replyOnly(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const { currency, reference } = hold;
-  const left = leftOf(hold);
+  const left = remainingMinor(hold);
   const draft = {
-    ...draftOf(
+    ...draftTransaction(
       context,
       data.transaction_id,
       account.account_id,
@@ -196,7 +196,7 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   };
 }
 
-function holdOf(
+function newHold(
   holdId: string,
   boundClientId: string | undefined,
   books: Books,
@@ -221,7 +221,7 @@ export function expireHolds(
     account.hold_expires_at = next.get(account.account_id) ?? account.hold_expires_at;
     books.heldAmountChanged.add(account);
     return (byAccount.get(account.account_id) ?? []).map((hold) => {
-      account.held_minor -= leftOf(hold);
+      account.held_minor -= remainingMinor(hold);
       hold.status = 'Expired';
       hold.updated_at = hold.expires_at;
       return noteChange('expired', hold, account, books);

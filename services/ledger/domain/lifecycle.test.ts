@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   cash,
-  codeOf,
   idIn,
-  messageOf,
   now,
   opening,
+  replyCode,
+  replyMessage,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
 } from '../test/test-kit.ts';
 import { decide } from './posting.ts';
 
 describe('opening', () => {
   it('without an amount opens the account, posts nothing, and needs no slot', () => {
     const books = {
-      ...booksOf([]),
+      ...testBooks([]),
       system: () => {
         throw new Error('no cash moves');
       },
@@ -25,20 +25,20 @@ describe('opening', () => {
     const decision = decide(opening(7, 'Savings', '0'), books);
     expect(decision.reply).toEqual({
       ok: true,
-      data: { account_id: idOf('account', bitsOf(7)), status: 'Active', status_version: 1, balance: '0.00' },
+      data: { account_id: idOf('account', testBits(7)), status: 'Active', status_version: 1, balance: '0.00' },
     });
     expect([decision.transactions, decision.entries, books.moved.size]).toEqual([[], [], 0]);
-    expect(decision.opened).toEqual(accountOf(7, 'Savings'));
+    expect(decision.opened).toEqual(testAccount(7, 'Savings'));
     expect(decision.keep).toEqual(decision.reply);
   });
 
   it('posts the initial deposit as a separate Deposit, also if the account is opened Inactive or Frozen', () => {
     // contract: accounts-8
-    const books = booksOf([]);
+    const books = testBooks([]);
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
     expect(decision.transactions).toMatchObject([
       {
-        account_id: idOf('account', bitsOf(7)),
+        account_id: idOf('account', testBits(7)),
         transaction_type: 'Deposit',
         direction: 'credit',
         amount_minor: 1234n,
@@ -62,43 +62,43 @@ describe('opening', () => {
   });
 
   it('opens only one account per number, within a batch and across batches, and stores the refusal', () => {
-    const books = booksOf([]);
+    const books = testBooks([]);
     decide(opening(7, 'Savings', '5'), books);
     const sameNumber = opening(8, 'Savings', '5');
     if (sameNumber.name === 'open_ledger_account') sameNumber.data.account_number = 'SAV-0000000007';
     const refused = decide(sameNumber, books);
-    expect(codeOf(refused)).toBe('duplicate_account_number');
-    expect(messageOf(refused)).toMatch(/^Duplicate Account Number: .*SAV-0000000007/);
+    expect(replyCode(refused)).toBe('duplicate_account_number');
+    expect(replyMessage(refused)).toMatch(/^Duplicate Account Number: .*SAV-0000000007/);
     expect([refused.keep, refused.opened, refused.entries]).toEqual([refused.reply, undefined, []]);
-    const taken = booksOf([]);
+    const taken = testBooks([]);
     taken.takenNumbers.add('SAV-0000000009');
-    expect(codeOf(decide(opening(9, 'Savings', '5'), taken))).toBe('duplicate_account_number');
+    expect(replyCode(decide(opening(9, 'Savings', '5'), taken))).toBe('duplicate_account_number');
   });
 
   it('never opens an existing account, even with another number', () => {
-    const account = accountOf(7, 'Savings', 'USD', 'Active', 500n);
-    const books = booksOf([account]);
-    expect(codeOf(decide(opening(7, 'Savings', '5'), books))).toBe('duplicate_account_number');
+    const account = testAccount(7, 'Savings', 'USD', 'Active', 500n);
+    const books = testBooks([account]);
+    expect(replyCode(decide(opening(7, 'Savings', '5'), books))).toBe('duplicate_account_number');
     expect(books.accounts.get(account.account_id)).toBe(account);
     expect(account.balance_minor).toBe(500n);
   });
 
   it('throws for an amount that the gateway should have refused', () => {
-    expect(() => decide(opening(7, 'Savings', '1.234'), booksOf([]))).toThrow('1.234 USD');
+    expect(() => decide(opening(7, 'Savings', '1.234'), testBooks([]))).toThrow('1.234 USD');
   });
 
   it('lets later commands of the batch use the account', () => {
-    const books = booksOf([]);
+    const books = testBooks([]);
     const { opened } = decide(opening(7, 'Savings', '5'), books);
-    expect(codeOf(decide(cash('Withdrawal', accountOf(7, 'Savings'), '5'), books))).toBe('done');
+    expect(replyCode(decide(cash('Withdrawal', testAccount(7, 'Savings'), '5'), books))).toBe('done');
     expect(opened?.balance_minor).toBe(0n);
   });
 });
 
 describe('status', () => {
   it('decides from, to, no change, and version', () => {
-    const account = accountOf(1, 'Savings');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings');
+    const books = testBooks([account]);
     expect(decide(statusChange(account, 'Active'), books).reply).toMatchObject({
       data: { changed: false, status_version: 1 },
     });
@@ -115,8 +115,8 @@ describe('status', () => {
   });
 
   it('replies with the balance and the time; only a change is written', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 1050n);
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 1050n);
+    const books = testBooks([account]);
     const noChange = decide(statusChange(account, 'Active'), books);
     expect(noChange.statusChanged).toBeUndefined();
     expect(noChange.keep).toEqual(noChange.reply);
@@ -139,24 +139,24 @@ describe('status', () => {
   });
 
   it('of a missing account, Teller, or Vault returns account_not_found, which is stored', () => {
-    const books = booksOf([]);
+    const books = testBooks([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
-    for (const account of [accountOf(9, 'Savings'), vault]) {
+    for (const account of [testAccount(9, 'Savings'), vault]) {
       const decision = decide(statusChange(account, 'Frozen'), books);
-      expect([codeOf(decision), decision.keep, decision.statusChanged]).toEqual([
+      expect([replyCode(decision), decision.keep, decision.statusChanged]).toEqual([
         'account_not_found',
         decision.reply,
         undefined,
       ]);
-      expect(messageOf(decision)).toContain(account.account_id);
+      expect(replyMessage(decision)).toContain(account.account_id);
     }
     expect(vault.status).toBe('Active');
   });
 
   it('out of Frozen is refused, and stored, if the command must keep the account Frozen; other changes are allowed', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Frozen');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Frozen');
+    const books = testBooks([account]);
     const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {
       const command = statusChange(account, status);
       if (command.name === 'change_ledger_account_status') command.data.keep_frozen = true;
@@ -164,27 +164,27 @@ describe('status', () => {
     };
     for (const status of ['Active', 'Inactive'] as const) {
       const refused = keeping(status);
-      expect([codeOf(refused), refused.keep, refused.statusChanged, account.status]).toEqual([
+      expect([replyCode(refused), refused.keep, refused.statusChanged, account.status]).toEqual([
         'approval_required',
         refused.reply,
         undefined,
         'Frozen',
       ]);
     }
-    expect(codeOf(keeping('Frozen'))).toBe('done');
-    expect(codeOf(decide(statusChange(account, 'Inactive'), books))).toBe('done');
-    expect([codeOf(keeping('Active')), account.status]).toEqual(['done', 'Active']);
+    expect(replyCode(keeping('Frozen'))).toBe('done');
+    expect(replyCode(decide(statusChange(account, 'Inactive'), books))).toBe('done');
+    expect([replyCode(keeping('Active')), account.status]).toEqual(['done', 'Active']);
   });
 
   it('Inactive and Frozen refuse postings, already in the same batch; Active allows them again', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 100n);
+    const books = testBooks([account]);
     for (const status of ['Inactive', 'Frozen'] as const) {
       decide(statusChange(account, status), books);
       for (const type of ['Deposit', 'Withdrawal'] as const) {
         const refused = decide(cash(type, account, '1'), books);
-        expect(codeOf(refused)).toBe('inactive_account');
-        expect(messageOf(refused)).toMatch(new RegExp(`^Inactive Account: .*${account.account_id}.*${status}`));
+        expect(replyCode(refused)).toBe('inactive_account');
+        expect(replyMessage(refused)).toMatch(new RegExp(`^Inactive Account: .*${account.account_id}.*${status}`));
       }
     }
     decide(statusChange(account, 'Active'), books);

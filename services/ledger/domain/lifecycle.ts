@@ -10,7 +10,7 @@ import {
   complete,
   completed,
   type Decision,
-  draftOf,
+  draftTransaction,
   replyOnly,
   storeReply,
 } from './decision.ts';
@@ -80,7 +80,7 @@ function postOpening(
 ): Decision {
   const loan = account.account_type === 'Loan';
   const id = openingTransactionId(account.account_id);
-  const draft = draftOf(
+  const draft = draftTransaction(
     context,
     id,
     account.account_id,

@@ -4,20 +4,20 @@ import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import { idKey, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   capture,
   cash,
-  codeOf,
   opening,
   placing,
   release,
+  replyCode,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
   transfer,
 } from '../test/test-kit.ts';
-import { classOf, isSystem } from './chart.ts';
+import { accountClass, isSystem } from './chart.ts';
 import type { Command, Decision } from './decision.ts';
 import { expireHolds } from './holds.ts';
 import { decide } from './posting.ts';
@@ -43,7 +43,7 @@ const commandArbitrary = (accounts: AccountState[]) => {
     fc.record({ a: account, b: account, m: amount, id }).map(({ a, b, m, id: n }) => transfer(a, b, m, null, n)),
     fc
       .record({ original: id, id })
-      .map(({ original, id: n }) => reversal(idOf('transaction', bitsOf(original)), {}, n)),
+      .map(({ original, id: n }) => reversal(idOf('transaction', testBits(original)), {}, n)),
     fc
       .record({
         a: account,
@@ -65,11 +65,11 @@ const commandArbitrary = (accounts: AccountState[]) => {
 
 function population(): AccountState[] {
   return [
-    accountOf(1, 'Savings', 'USD', 'Active', 50_000n),
-    accountOf(2, 'Checking', 'USD', 'Active', 50_000n),
-    accountOf(3, 'Current', 'EUR'),
-    accountOf(4, 'Loan', 'USD', 'Active', 30_000n),
-    accountOf(5, 'Savings', 'USD', 'Frozen'),
+    testAccount(1, 'Savings', 'USD', 'Active', 50_000n),
+    testAccount(2, 'Checking', 'USD', 'Active', 50_000n),
+    testAccount(3, 'Current', 'EUR'),
+    testAccount(4, 'Loan', 'USD', 'Active', 30_000n),
+    testAccount(5, 'Savings', 'USD', 'Frozen'),
   ];
 }
 
@@ -83,7 +83,7 @@ const anyDestination = fc
     status: statuses,
     balance: fc.oneof(fc.bigInt({ min: 0n, max: 20_000n }), fc.constant(maxMinor)),
   })
-  .map((to) => accountOf(2, to.type, to.currency, to.status, to.balance));
+  .map((to) => testAccount(2, to.type, to.currency, to.status, to.balance));
 
 describe('any sequence of commands', () => {
   const anySequence = fc.array(commandArbitrary(population()), { minLength: 1, maxLength: 60, size: 'max' });
@@ -92,7 +92,7 @@ describe('any sequence of commands', () => {
     fc.assert(
       fc.property(anySequence, (commands) => {
         const accounts = population();
-        const books = booksOf(accounts);
+        const books = testBooks(accounts);
         const start = new Map(accounts.map((a) => [a.account_id, { balance: a.balance_minor, sequence: 0n }]));
         const done = new Set<string>();
         const reversed = new Set<string>();
@@ -130,7 +130,7 @@ describe('any sequence of commands', () => {
             (a) => a.currency === currency && !isSystem(a.account_type),
           );
           const claims = customers.reduce(
-            (sum, a) => sum + (classOf(a.account_type) === 'liability' ? a.balance_minor : -a.balance_minor),
+            (sum, a) => sum + (accountClass(a.account_type) === 'liability' ? a.balance_minor : -a.balance_minor),
             0n,
           );
           expect(books.system('Vault', currency).balance_minor).toBe(
@@ -145,7 +145,7 @@ describe('any sequence of commands', () => {
   it("never takes held money: an account's held amount is that of its Active holds, and each change is counted", () => {
     fc.assert(
       fc.property(anySequence, fc.array(fc.nat({ max: 59 }), { maxLength: 3 }), (commands, pauses) => {
-        const books = booksOf(population());
+        const books = testBooks(population());
         const versions = new Map<string, bigint>();
         const captured = new Map<string, bigint>();
         for (const [i, command] of commands.entries()) {
@@ -205,9 +205,9 @@ describe('any sequence of commands', () => {
     const ofHolds = (command: Command) => ['place_hold', 'capture_hold', 'release_hold'].includes(command.name);
     fc.assert(
       fc.property(anySequence, (commands) => {
-        const bystander = accountOf(77, 'Savings', 'USD', 'Active', 50_000n);
+        const bystander = testAccount(77, 'Savings', 'USD', 'Active', 50_000n);
         const run = (chosen: Command[]) => {
-          const books = booksOf([...population(), { ...bystander }]);
+          const books = testBooks([...population(), { ...bystander }]);
           return chosen
             .map((command) => [command, decide(command, books)] as const)
             .filter(([command]) => !ofHolds(command))
@@ -235,7 +235,7 @@ describe('any sequence of commands', () => {
   it('replies to a repeat identically and posts nothing', () => {
     fc.assert(
       fc.property(anySequence, (commands) => {
-        const books = booksOf(population());
+        const books = testBooks(population());
         for (const command of commands) {
           const first = decide(command, books);
           const again = decide(command, books);
@@ -255,7 +255,7 @@ describe('any sequence of commands', () => {
     const currency = fc.constantFrom(null, 'USD', 'EUR');
     const source = fc
       .record({ type: types, currency: fc.constantFrom('USD', 'EUR', 'JPY'), status: statuses, balance: amount })
-      .map((s) => accountOf(1, s.type, s.currency, s.status, s.balance));
+      .map((s) => testAccount(1, s.type, s.currency, s.status, s.balance));
     fc.assert(
       fc.property(
         source,
@@ -267,8 +267,8 @@ describe('any sequence of commands', () => {
         (from, one, other, minor, asked, isBound) => {
           const rest = isBound ? { bound_client_id: from.client_id ?? '' } : {};
           const command = transfer(from, one, fromMinor(minor, 'USD'), asked, 5, rest);
-          const [first, second] = [one, other].map((to) => decide(command, booksOf([{ ...from }, { ...to }])));
-          const codes = [first, second].map((decision) => codeOf(decision as Decision));
+          const [first, second] = [one, other].map((to) => decide(command, testBooks([{ ...from }, { ...to }])));
+          const codes = [first, second].map((decision) => replyCode(decision as Decision));
           const isForeign = asked !== null && asked !== from.currency;
           const canPay =
             from.status === 'Active' &&
@@ -289,14 +289,14 @@ describe('any sequence of commands', () => {
     fc.assert(
       fc.property(received, received, fc.bigInt({ min: 0n, max: 299n }), (one, other, left) => {
         const [first, second] = [one, other].map(({ status, balance }) => {
-          const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 300n), accountOf(2, 'Checking')];
-          const books = booksOf([a, b]);
+          const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 300n), testAccount(2, 'Checking')];
+          const books = testBooks([a, b]);
           decide(transfer(a, b, '3', null, 5), books);
           Object.assign(a, { status, balance_minor: balance });
           b.balance_minor = left;
-          return decide(reversal(idOf('transaction', bitsOf(5)), {}, 6), books);
+          return decide(reversal(idOf('transaction', testBits(5)), {}, 6), books);
         });
-        expect([codeOf(first as Decision), second]).toEqual(['insufficient_funds', first]);
+        expect([replyCode(first as Decision), second]).toEqual(['insufficient_funds', first]);
       }),
       { numRuns: 300 },
     );
@@ -304,7 +304,7 @@ describe('any sequence of commands', () => {
 
   it('results in the same balances in any order if the commands are independent', () => {
     const owned = Array.from({ length: 8 }, (_, i) =>
-      accountOf(i + 1, i % 3 === 0 ? 'Checking' : 'Savings', i % 2 === 0 ? 'USD' : 'JPY', 'Active', 1_000_000n),
+      testAccount(i + 1, i % 3 === 0 ? 'Checking' : 'Savings', i % 2 === 0 ? 'USD' : 'JPY', 'Active', 1_000_000n),
     );
     const independent = owned.map((account, i) => {
       const amount = fc.bigInt({ min: 1n, max: 1_500_000n }).map((minor) => fromMinor(minor, account.currency));
@@ -313,13 +313,13 @@ describe('any sequence of commands', () => {
         .map((m) => cash(m.type, account, m.amount, {}, 3_000 + i));
     });
     const outcome = (commands: Command[]) => {
-      const books = booksOf(owned.map((account) => ({ ...account })));
-      const codes = new Map(commands.map((command) => [command.context.message_id, codeOf(decide(command, books))]));
+      const books = testBooks(owned.map((account) => ({ ...account })));
+      const codes = new Map(commands.map((command) => [command.context.message_id, replyCode(decide(command, books))]));
       const vaults = ['USD', 'JPY'].map((currency) => books.system('Vault', currency).balance_minor);
       return {
         balances: [...books.accounts.values()].map((account) => account.balance_minor),
         vaults,
-        codes: owned.map((_, i) => codes.get(idOf('transaction', bitsOf(3_000 + i)))),
+        codes: owned.map((_, i) => codes.get(idOf('transaction', testBits(3_000 + i)))),
       };
     };
     const shuffled = fc

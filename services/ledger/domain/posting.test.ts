@@ -2,36 +2,36 @@ import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   cash,
-  codeOf,
-  contextOf,
   idIn,
-  messageOf,
   now,
   opening,
+  replyCode,
+  replyMessage,
   reversal,
+  testAccount,
+  testBits,
+  testBooks,
+  testContext,
   transfer,
 } from '../test/test-kit.ts';
-import { type Books, type Command, complete, completed, draftOf } from './decision.ts';
+import { type Books, type Command, complete, completed, draftTransaction } from './decision.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
-const rich = accountOf(98, 'Savings', 'USD', 'Active', 10_000n);
+const rich = testAccount(98, 'Savings', 'USD', 'Active', 10_000n);
 
 /** An account that did not exist before. */
 function opened(books: Books): AccountState {
-  const account = accountOf(99, 'Savings', 'USD', 'Active', 10_000n);
+  const account = testAccount(99, 'Savings', 'USD', 'Active', 10_000n);
   books.accounts.set(account.account_id, account);
   return account;
 }
 
 describe('deposit and withdrawal', () => {
   it('posts a deposit through Teller and Vault', () => {
-    const account = accountOf(1, 'Savings');
-    const decision = decide(cash('Deposit', account, '10.50'), booksOf([account]));
+    const account = testAccount(1, 'Savings');
+    const decision = decide(cash('Deposit', account, '10.50'), testBooks([account]));
     expect(decision.entries.map((e) => [e.direction, e.side, e.amount_minor, e.balance_after_minor])).toEqual([
       ['credit', 'CR', 1050n, 1050n],
       ['credit', 'DR', 1050n, 1050n],
@@ -43,10 +43,10 @@ describe('deposit and withdrawal', () => {
   it('posts nothing before the last posting of any of its accounts, although the clock was set back', () => {
     // contract: envelope-14
     const ahead = (seconds: number) => new Date(Date.parse(now) + seconds * 1000).toISOString();
-    const [from, to] = [accountOf(1, 'Checking', 'USD', 'Active', 5000n), accountOf(2, 'Savings')];
+    const [from, to] = [testAccount(1, 'Checking', 'USD', 'Active', 5000n), testAccount(2, 'Savings')];
     from.last_posted_at = ahead(-1);
     to.last_posted_at = ahead(2);
-    const books = booksOf([from, to]);
+    const books = testBooks([from, to]);
     const times = (command: Command) => decide(command, books).entries.map((entry) => entry.created_at);
     expect(times(cash('Withdrawal', from, '1'))).toEqual(Array(4).fill(now));
     // All entries of an operation have the same time.
@@ -56,8 +56,8 @@ describe('deposit and withdrawal', () => {
   });
 
   it('posts a withdrawal from the Vault through the Teller', () => {
-    const account = accountOf(1, 'Checking', 'USD', 'Active', 5000n);
-    const decision = decide(cash('Withdrawal', account, '50'), booksOf([account]));
+    const account = testAccount(1, 'Checking', 'USD', 'Active', 5000n);
+    const decision = decide(cash('Withdrawal', account, '50'), testBooks([account]));
     expect(decision.entries.map((e) => [e.direction, e.side, e.balance_after_minor])).toEqual([
       ['debit', 'CR', -5000n],
       ['credit', 'DR', 5000n],
@@ -67,8 +67,8 @@ describe('deposit and withdrawal', () => {
   });
 
   it('refuses to exceed 64 bits in a slot of the Vault, upwards and downwards, and moves nothing', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = testBooks([account]);
     const vault = books.system('Vault', 'USD');
     const limit = 2n ** 63n;
     const attempts: [bigint, Command, string][] = [
@@ -82,7 +82,7 @@ describe('deposit and withdrawal', () => {
     for (const [balance, command, code] of attempts) {
       vault.balance_minor = balance;
       const decision = decide(command, books);
-      expect(codeOf(decision)).toBe(code);
+      expect(replyCode(decision)).toBe(code);
       if (code !== 'done')
         expect([vault.balance_minor, decision.entries, decision.opened]).toEqual([balance, [], undefined]);
     }
@@ -90,25 +90,25 @@ describe('deposit and withdrawal', () => {
   });
 
   it('a reversal that would exceed 64 bits in a slot of the Vault is refused too', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = testBooks([account]);
     const withdrawal = idIn(decide(cash('Withdrawal', account, '1'), books));
     books.system('Vault', 'USD').balance_minor = 2n ** 63n - 1n;
-    expect(codeOf(decide(reversal(withdrawal), books))).toBe('balance_limit_exceeded');
+    expect(replyCode(decide(reversal(withdrawal), books))).toBe('balance_limit_exceeded');
   });
 
   it('refuses in the order type, status, currency, limits, funds, and stores a Failed transaction', () => {
     // contract: transactions-11
-    const loan = accountOf(1, 'Loan', 'USD', 'Frozen');
-    const frozen = accountOf(2, 'Savings', 'USD', 'Frozen');
-    const full = accountOf(3, 'Savings', 'USD', 'Active', 10n ** 15n - 1n);
-    const empty = accountOf(4, 'Savings');
-    const books = booksOf([loan, frozen, full, empty]);
-    expect(codeOf(decide(cash('Deposit', loan, '1'), books))).toBe('invalid_account_type');
-    expect(codeOf(decide(cash('Withdrawal', frozen, '1'), books))).toBe('inactive_account');
-    expect(codeOf(decide(cash('Deposit', full, '0.01'), books))).toBe('balance_limit_exceeded');
+    const loan = testAccount(1, 'Loan', 'USD', 'Frozen');
+    const frozen = testAccount(2, 'Savings', 'USD', 'Frozen');
+    const full = testAccount(3, 'Savings', 'USD', 'Active', 10n ** 15n - 1n);
+    const empty = testAccount(4, 'Savings');
+    const books = testBooks([loan, frozen, full, empty]);
+    expect(replyCode(decide(cash('Deposit', loan, '1'), books))).toBe('invalid_account_type');
+    expect(replyCode(decide(cash('Withdrawal', frozen, '1'), books))).toBe('inactive_account');
+    expect(replyCode(decide(cash('Deposit', full, '0.01'), books))).toBe('balance_limit_exceeded');
     const refused = decide(cash('Withdrawal', empty, '1'), books);
-    expect(codeOf(refused)).toBe('insufficient_funds');
+    expect(replyCode(refused)).toBe('insufficient_funds');
     expect(refused.transactions).toMatchObject([
       { status: 'Failed', failure_code: 'insufficient_funds', amount_minor: 100n },
     ]);
@@ -121,9 +121,9 @@ describe('deposit and withdrawal', () => {
   });
 
   it('stores refusals for an unknown account and for too many digits, as requested', () => {
-    const yen = accountOf(1, 'Savings', 'JPY');
-    const books = booksOf([yen]);
-    const unknown = accountOf(99, 'Savings');
+    const yen = testAccount(1, 'Savings', 'JPY');
+    const books = testBooks([yen]);
+    const unknown = testAccount(99, 'Savings');
     expect(decide(cash('Deposit', unknown, '1'), books).transactions).toMatchObject([
       {
         account_id: unknown.account_id,
@@ -143,12 +143,12 @@ describe('deposit and withdrawal', () => {
     ['a transfer from an unknown account', (books: Books) => transfer(opened(books), rich, '60')],
     ['a transfer to an unknown account', (books: Books) => transfer(rich, opened(books), '60')],
   ] as const)('%s remains unknown for the refused command although it has been opened since', (_, ask) => {
-    const books = booksOf([rich]);
+    const books = testBooks([rich]);
     const command = ask(books);
-    books.accounts.delete(accountOf(99, 'Savings').account_id);
+    books.accounts.delete(testAccount(99, 'Savings').account_id);
     const before = rich.balance_minor;
     const first = decide(command, books);
-    expect(codeOf(first)).toBe('account_not_found');
+    expect(replyCode(first)).toBe('account_not_found');
     const account = opened(books);
     expect(decide(command, books)).toEqual({
       reply: { ...first.reply, replayed: true },
@@ -159,44 +159,47 @@ describe('deposit and withdrawal', () => {
   });
 
   it('never executes after the deadline, but returns earlier decisions', () => {
-    const account = accountOf(1, 'Savings');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings');
+    const books = testBooks([account]);
     const past = { deadline: '2026-01-02T03:04:00.000Z' };
     const known = cash('Deposit', account, '1', past, 77_001);
     books.now = '2026-01-02T03:03:00.000Z';
-    expect(codeOf(decide(known, books))).toBe('done');
+    expect(replyCode(decide(known, books))).toBe('done');
     books.now = now;
-    expect(codeOf(decide(known, books))).toBe('done');
-    expect(codeOf(decide(cash('Deposit', account, '1', past), books))).toBe('deadline_exceeded');
+    expect(replyCode(decide(known, books))).toBe('done');
+    expect(replyCode(decide(cash('Deposit', account, '1', past), books))).toBe('deadline_exceeded');
     expect(account.balance_minor).toBe(100n);
   });
 
   it('refuses the same key with another body, whatever account it names', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Savings')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Savings')];
+    const books = testBooks([a, b]);
     decide(cash('Deposit', a, '1', { fingerprint: 'f1' }, 88_001), books);
     const other = cash('Deposit', b, '1', { fingerprint: 'f2' }, 88_001);
     if (other.name === 'create_transaction') other.data.transaction_id = `${other.data.transaction_id.slice(0, -2)}ff`; // another account, another bucket
-    expect(codeOf(decide(other, books))).toBe('idempotency_key_reused');
+    expect(replyCode(decide(other, books))).toBe('idempotency_key_reused');
     expect(b.balance_minor).toBe(0n);
   });
 
   it("treats another client's account as unknown to a bound caller", () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 100n);
     expect(
-      codeOf(
-        decide(cash('Withdrawal', account, '1', { bound_client_id: idOf('client', bitsOf(2)) }), booksOf([account])),
+      replyCode(
+        decide(
+          cash('Withdrawal', account, '1', { bound_client_id: idOf('client', testBits(2)) }),
+          testBooks([account]),
+        ),
       ),
     ).toBe('account_not_found');
     expect(
-      codeOf(
-        decide(cash('Withdrawal', account, '1', { bound_client_id: account.client_id ?? '' }), booksOf([account])),
+      replyCode(
+        decide(cash('Withdrawal', account, '1', { bound_client_id: account.client_id ?? '' }), testBooks([account])),
       ),
     ).toBe('done');
   });
 
   it('stores the request, its texts, its caller, and its time of acceptance', () => {
-    const account = accountOf(1, 'Savings');
+    const account = testAccount(1, 'Savings');
     const command = cash(
       'Deposit',
       account,
@@ -211,11 +214,11 @@ describe('deposit and withdrawal', () => {
       5,
     );
     if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
-    const decision = decide(command, booksOf([account]));
+    const decision = decide(command, testBooks([account]));
     expect(decision.transactions).toEqual([
       {
-        transaction_id: idOf('transaction', bitsOf(5)),
-        operation_id: idOf('operation', bitsOf(5)),
+        transaction_id: idOf('transaction', testBits(5)),
+        operation_id: idOf('operation', testBits(5)),
         account_id: account.account_id,
         counterparty_account_id: null,
         transaction_type: 'Deposit',
@@ -243,37 +246,37 @@ describe('deposit and withdrawal', () => {
     ]);
     for (const entry of decision.entries)
       expect(entry).toMatchObject({
-        transaction_id: idOf('transaction', bitsOf(5)),
-        operation_id: idOf('operation', bitsOf(5)),
+        transaction_id: idOf('transaction', testBits(5)),
+        operation_id: idOf('operation', testBits(5)),
         currency: 'USD',
         created_at: now,
       });
   });
 
   it('returns every account whose balance it changed, including slots', () => {
-    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
-    const books = booksOf([account, accountOf(2, 'Savings')]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 100n);
+    const books = testBooks([account, testAccount(2, 'Savings')]);
     decide(cash('Withdrawal', account, '1'), books);
     expect(books.moved).toEqual(new Set([account, books.system('Teller', 'USD'), books.system('Vault', 'USD')]));
   });
 
   it('lets a balance reach the limit but not exceed it, and the last cent be withdrawn', () => {
     // contract: money-9
-    const account = accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n);
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'USD', 'Active', maxMinor - 1n);
+    const books = testBooks([account]);
     const refused = decide(cash('Deposit', account, '0.02'), books);
-    expect([codeOf(refused), refused.entries]).toEqual(['balance_limit_exceeded', []]);
-    expect(messageOf(refused)).toMatch(new RegExp(`^Balance Limit Exceeded: .*${account.account_id}`));
-    expect(codeOf(decide(cash('Deposit', account, '0.01'), books))).toBe('done');
-    expect(codeOf(decide(cash('Withdrawal', account, fromMinor(maxMinor, 'USD')), books))).toBe('done');
-    expect(codeOf(decide(cash('Withdrawal', account, '0.01'), books))).toBe('insufficient_funds');
-    expect(codeOf(decide(cash('Deposit', account, '10000000000000'), books))).toBe('amount_too_large');
+    expect([replyCode(refused), refused.entries]).toEqual(['balance_limit_exceeded', []]);
+    expect(replyMessage(refused)).toMatch(new RegExp(`^Balance Limit Exceeded: .*${account.account_id}`));
+    expect(replyCode(decide(cash('Deposit', account, '0.01'), books))).toBe('done');
+    expect(replyCode(decide(cash('Withdrawal', account, fromMinor(maxMinor, 'USD')), books))).toBe('done');
+    expect(replyCode(decide(cash('Withdrawal', account, '0.01'), books))).toBe('insufficient_funds');
+    expect(replyCode(decide(cash('Deposit', account, '10000000000000'), books))).toBe('amount_too_large');
     expect(account.balance_minor).toBe(0n);
   });
 
   it('reports an invalid amount by field', () => {
-    const account = accountOf(1, 'Savings', 'JPY');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings', 'JPY');
+    const books = testBooks([account]);
     for (const [amount, code, words] of [
       ['1.5', 'invalid_amount_precision', 'JPY'],
       ['1000000000000000', 'amount_too_large', '10^15'],
@@ -291,29 +294,35 @@ describe('deposit and withdrawal', () => {
   });
 
   it("refuses another currency than the account's, and stores the amount as requested", () => {
-    const account = accountOf(1, 'Savings');
+    const account = testAccount(1, 'Savings');
     const command = cash('Deposit', account, '1.5');
     if (command.name === 'create_transaction') command.data.currency = 'EUR';
-    const refused = decide(command, booksOf([account]));
-    expect(codeOf(refused)).toBe('currency_mismatch');
-    expect(messageOf(refused)).toMatch(new RegExp(`^Currency Mismatch: .*${account.account_id}.*USD.*EUR`));
+    const refused = decide(command, testBooks([account]));
+    expect(replyCode(refused)).toBe('currency_mismatch');
+    expect(replyMessage(refused)).toMatch(new RegExp(`^Currency Mismatch: .*${account.account_id}.*USD.*EUR`));
     expect(refused.transactions).toMatchObject([
-      { status: 'Failed', currency: 'EUR', amount_minor: 150n, amount_text: null, failure_message: messageOf(refused) },
+      {
+        status: 'Failed',
+        currency: 'EUR',
+        amount_minor: 150n,
+        amount_text: null,
+        failure_message: replyMessage(refused),
+      },
     ]);
   });
 
   it('treats Teller and Vault as unknown accounts', () => {
-    const books = booksOf([]);
+    const books = testBooks([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
     for (const type of ['Deposit', 'Withdrawal'] as const)
-      expect(codeOf(decide(cash(type, vault, '1'), books))).toBe('account_not_found');
+      expect(replyCode(decide(cash(type, vault, '1'), books))).toBe('account_not_found');
     expect([vault.balance_minor, vault.last_sequence]).toEqual([0n, 0n]);
   });
 
   it('names the unknown account', () => {
-    const { account_id } = accountOf(1, 'Savings');
-    const { reply, transactions } = decide(cash('Deposit', accountOf(1, 'Savings'), '1'), booksOf([]));
+    const { account_id } = testAccount(1, 'Savings');
+    const { reply, transactions } = decide(cash('Deposit', testAccount(1, 'Savings'), '1'), testBooks([]));
     const details = { field: 'account_id', account_id, transaction_id: transactions[0]?.transaction_id };
     expect(reply).toEqual({
       ok: false,
@@ -324,64 +333,79 @@ describe('deposit and withdrawal', () => {
 
 describe('time', () => {
   const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
-  const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Savings', 'USD', 'Active', 1000n)];
+  const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 1000n), testAccount(2, 'Savings', 'USD', 'Active', 1000n)];
 
   it.each([
     ['a deposit', (rest: object) => cash('Deposit', a, '1', rest)],
     ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)],
   ] as const)('%s is executed at its deadline and never after it', (_, command) => {
-    const books = booksOf([{ ...a }, { ...b }]);
-    expect(codeOf(decide(command({ deadline: now }), books))).toBe('done');
-    expect(codeOf(decide(command({}), books))).toBe('done');
+    const books = testBooks([{ ...a }, { ...b }]);
+    expect(replyCode(decide(command({ deadline: now }), books))).toBe('done');
+    expect(replyCode(decide(command({}), books))).toBe('done');
     const late = decide(command({ deadline: at(-1) }), books);
-    expect(codeOf(late)).toBe('deadline_exceeded');
+    expect(replyCode(late)).toBe('deadline_exceeded');
     expect(late.transactions).toMatchObject([
       { status: 'Failed', failure_code: 'deadline_exceeded', amount_text: '1', currency: null },
     ]);
-    expect(messageOf(late)).toMatch(/never will be.*new Idempotency-Key/);
+    expect(replyMessage(late)).toMatch(/never will be.*new Idempotency-Key/);
     expect(late.entries).toEqual([]);
   });
 
   it.each([
-    ['an unknown account', cash('Deposit', accountOf(9, 'Savings'), '1'), '1', null],
+    ['an unknown account', cash('Deposit', testAccount(9, 'Savings'), '1'), '1', null],
     ['an amount with too many digits', cash('Deposit', a, '1.234'), '1.234', 'USD'],
-    ['a transfer from an unknown account', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
-    ['a transfer to an unknown account', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
+    ['a transfer from an unknown account', transfer(testAccount(9, 'Savings'), b, '1'), '1', null],
+    ['a transfer to an unknown account', transfer(a, testAccount(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
     ['a transfer with too many digits', transfer(a, b, '1.234'), '1.234', 'USD'],
   ] as const)('%s is stored at any time, with the amount if it is valid', (_, command, amount, currency) => {
     const record =
       typeof amount === 'bigint'
         ? { amount_minor: amount, amount_text: null }
         : { amount_minor: null, amount_text: amount };
-    expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
+    expect(decide(command, testBooks([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
   });
 });
 
 describe('final checks', () => {
   const draft = (account: AccountState) =>
     completed(
-      draftOf(contextOf(1), idOf('transaction', bitsOf(1)), account.account_id, null, 'Deposit', 'credit', null, null),
+      draftTransaction(
+        testContext(1),
+        idOf('transaction', testBits(1)),
+        account.account_id,
+        null,
+        'Deposit',
+        'credit',
+        null,
+        null,
+      ),
       1n,
       'USD',
     );
   const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) =>
-    complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
+    complete('create_transaction', [draft(account)], [{ account, direction }], minor, testBooks([account]));
 
   it('throws instead of posting a customer balance below zero or above the limit; system accounts may exceed both', () => {
-    expect(() => apply(accountOf(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
-    expect(() => apply(accountOf(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
-    expect(apply(accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);
-    expect(apply(booksOf([]).system('Vault', 'USD'), 'debit', 5n).entries).toMatchObject([
+    expect(() => apply(testAccount(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
+    expect(() => apply(testAccount(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
+    expect(apply(testAccount(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);
+    expect(apply(testBooks([]).system('Vault', 'USD'), 'debit', 5n).entries).toMatchObject([
       { balance_after_minor: -5n },
     ]);
     expect(
-      apply({ ...booksOf([]).system('Vault', 'USD'), balance_minor: maxMinor }, 'credit', 5n).entries,
+      apply({ ...testBooks([]).system('Vault', 'USD'), balance_minor: maxMinor }, 'credit', 5n).entries,
     ).toHaveLength(1);
   });
 
   it('throws instead of posting entries without a transaction', () => {
     expect(() =>
-      complete('create_transaction', [], [{ account: accountOf(1, 'Savings'), direction: 'credit' }], 1n, booksOf([])),
+      complete(
+        'create_transaction',
+        [],
+        [{ account: testAccount(1, 'Savings'), direction: 'credit' }],
+        1n,
+        testBooks([]),
+      ),
     ).toThrow('without a transaction');
   });
 });

@@ -8,9 +8,9 @@ import {
   type Command,
   type CommandOf,
   type Decision,
-  draftOf,
+  draftTransaction,
   fail,
-  outcomeOf,
+  replyFromRecord,
   replyOnly,
   reusedKey,
 } from './decision.ts';
@@ -65,8 +65,17 @@ function failUndecided(command: Posting, books: Books): Decision {
   const { name, data, context } = command;
   const draft =
     name === 'create_transfer'
-      ? draftOf(context, recordId(command), data.from_account_id, data.to_account_id, 'Transfer', 'debit', null, null)
-      : draftOf(
+      ? draftTransaction(
+          context,
+          recordId(command),
+          data.from_account_id,
+          data.to_account_id,
+          'Transfer',
+          'debit',
+          null,
+          null,
+        )
+      : draftTransaction(
           context,
           data.transaction_id,
           data.account_id,
@@ -95,7 +104,7 @@ function replayed(
   const { fingerprint } = command.context;
   if (fingerprint !== undefined && record.fingerprint !== null && fingerprint !== record.fingerprint)
     return reusedKey();
-  return replyOnly({ ...outcomeOf(command.name, record), replayed: true });
+  return replyOnly({ ...replyFromRecord(command.name, record), replayed: true });
 }
 
 /** Returns the stored reply to a repeated command whose reply is kept as sent. */
@@ -128,7 +137,7 @@ function remembered(command: Command, decision: Decision, books: Books): Decisio
 
 function createTransaction({ name, data, context }: CommandOf<'create_transaction'>, books: Books): Decision {
   const deposit = data.transaction_type === 'Deposit';
-  const draft = draftOf(
+  const draft = draftTransaction(
     context,
     data.transaction_id,
     data.account_id,
@@ -152,7 +161,7 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
 function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, books: Books): Decision {
   const from = customer(books, data.from_account_id, context.bound_client_id);
   const to = customer(books, data.to_account_id, undefined);
-  const asked = draftOf(
+  const asked = draftTransaction(
     context,
     debitLegId(data.transfer_id),
     data.from_account_id,

@@ -133,7 +133,7 @@ export function isListed(column: string): string {
  * Returns the type of the event of a transaction, or undefined if it has none. The refusal because of an unknown
  * account has one, although only GET of its id returns it.
  */
-export function eventTypeOf(record: Pick<TransactionRecord, 'status' | 'failure_code'>): string | undefined {
+export function transactionEventType(record: Pick<TransactionRecord, 'status' | 'failure_code'>): string | undefined {
   const isUnknown = record.failure_code === 'account_not_found';
   if (isShownByIdAlone(record) && !isUnknown) return undefined;
   const outcome = isUnknown ? 'account_not_found' : record.status === 'Completed' ? 'completed' : 'failed';
@@ -160,7 +160,7 @@ export function withoutReason(record: TransactionRecord): TransactionRecord {
   };
 }
 
-function amountOf(record: TransactionRecord): string {
+function amountText(record: TransactionRecord): string {
   if (record.amount_minor !== null && record.currency !== null) return fromMinor(record.amount_minor, record.currency);
   return record.amount_text ?? '0';
 }
@@ -171,7 +171,7 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     transaction_id: record.transaction_id,
     account_id: record.account_id,
     transaction_type: record.transaction_type,
-    amount: amountOf(record),
+    amount: amountText(record),
     currency: record.currency,
     description: record.description,
     reference: record.reference,
@@ -201,7 +201,7 @@ export function toTransfer(record: TransactionRecord, { reverses, reversed_by }:
     transfer_id: idOf('transfer', idBits(record.operation_id)),
     from_account_id: record.account_id,
     to_account_id: record.counterparty_account_id ?? '',
-    amount: amountOf(record),
+    amount: amountText(record),
     currency: record.currency,
     description: record.description,
     status: record.status,

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   capture,
   cash,
-  codeOf,
   idIn,
-  messageOf,
   opening,
   placing,
+  replyCode,
+  replyMessage,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
   transfer,
 } from '../test/test-kit.ts';
 import type { Command } from './decision.ts';
@@ -28,8 +28,11 @@ const withFingerprint = (command: Command, fingerprint: string | undefined): Com
 });
 
 function everyKind() {
-  const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 10_000n), accountOf(2, 'Savings', 'USD', 'Active', 10_000n)];
-  const books = booksOf([a, b]);
+  const [a, b] = [
+    testAccount(1, 'Savings', 'USD', 'Active', 10_000n),
+    testAccount(2, 'Savings', 'USD', 'Active', 10_000n),
+  ];
+  const books = testBooks([a, b]);
   const deposit = idIn(decide(cash('Deposit', a, '3'), books));
   return {
     books,
@@ -47,8 +50,8 @@ function everyKind() {
 
 describe('a command that had been refused before a restore', () => {
   it('stays refused for the same reason even if it could be executed now', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1_000n), accountOf(2, 'Savings')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 1_000n), testAccount(2, 'Savings')];
+    const books = testBooks([a, b]);
     const deposit = idIn(decide(cash('Deposit', a, '3'), books));
     decide(placing(a, '2', { n: 80 }), books);
     const context = { decided: 'balance_limit_exceeded' };
@@ -59,7 +62,7 @@ describe('a command that had been refused before a restore', () => {
       capture(80, { context }),
       capture(80, { context, to: b }),
     ].map((command) => decide(command, books));
-    expect(refused.map(codeOf)).toEqual(refused.map(() => 'balance_limit_exceeded'));
+    expect(refused.map(replyCode)).toEqual(refused.map(() => 'balance_limit_exceeded'));
     expect(
       refused.flatMap(({ transactions }) => transactions.map(({ status, amount_minor }) => [status, amount_minor])),
     ).toEqual([100n, 100n, 300n, 200n, 200n].map((minor) => ['Failed', minor]));
@@ -92,8 +95,8 @@ describe('a repeat', () => {
       decide(withFingerprint(command, 'f'), books);
       const balances = [a.balance_minor, b.balance_minor];
       const other = decide(withFingerprint(command, 'other'), books);
-      expect(codeOf(other)).toBe('idempotency_key_reused');
-      expect(messageOf(other)).toContain('Idempotency-Key');
+      expect(replyCode(other)).toBe('idempotency_key_reused');
+      expect(replyMessage(other)).toContain('Idempotency-Key');
       expect([other.transactions, other.entries, other.keep]).toEqual([[], [], undefined]);
       expect([a.balance_minor, b.balance_minor]).toEqual(balances);
     },
@@ -110,8 +113,8 @@ describe('a repeat', () => {
   );
 
   it('returns a Transfer for a transfer, and a Transaction for a transaction', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const [moved, deposited] = [transfer(a, b, '3'), cash('Deposit', a, '2')];
     for (const command of [moved, deposited]) decide(command, books);
     expect(decide(moved, books).reply).toMatchObject({
@@ -135,8 +138,8 @@ describe('a repeat', () => {
   });
 
   it('of a refusal is refused again identically, although the account could pay now', () => {
-    const account = accountOf(1, 'Savings');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings');
+    const books = testBooks([account]);
     const command = cash('Withdrawal', account, '1');
     const first = decide(command, books);
     decide(cash('Deposit', account, '10'), books);
@@ -149,17 +152,17 @@ describe('a repeat', () => {
   });
 
   it('of a refused status change or reversal of a missing resource is refused again although it exists now', () => {
-    const books = booksOf([]);
-    const account = accountOf(9, 'Savings');
+    const books = testBooks([]);
+    const account = testAccount(9, 'Savings');
     const deposit = cash('Deposit', account, '1', {}, 70);
-    const commands = [statusChange(account, 'Frozen'), reversal(idOf('transaction', bitsOf(70)))];
+    const commands = [statusChange(account, 'Frozen'), reversal(idOf('transaction', testBits(70)))];
     const first = commands.map((command) => decide(command, books).reply);
     expect(first).toMatchObject([
       { refusal: { code: 'account_not_found' } },
       { refusal: { code: 'transaction_not_found' } },
     ]);
     books.accounts.set(account.account_id, account);
-    expect(codeOf(decide(deposit, books))).toBe('done');
+    expect(replyCode(decide(deposit, books))).toBe('done');
     expect(commands.map((command) => decide(command, books))).toEqual(
       first.map((reply) => ({ reply: { ...reply, replayed: true }, transactions: [], entries: [] })),
     );
@@ -167,13 +170,13 @@ describe('a repeat', () => {
   });
 
   it('returns one record for a key, whatever account (and so bucket) the key was used for', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Savings')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Savings')];
+    const books = testBooks([a, b]);
     decide(withFingerprint(cash('Deposit', a, '1', {}, 5), 'f'), books);
     const elsewhere = withFingerprint(cash('Deposit', b, '1', {}, 5), 'g');
     if (elsewhere.name === 'create_transaction')
-      elsewhere.data.transaction_id = idOf('transaction', `${bitsOf(5).slice(0, 30)}7f`);
-    expect(codeOf(decide(elsewhere, books))).toBe('idempotency_key_reused');
+      elsewhere.data.transaction_id = idOf('transaction', `${testBits(5).slice(0, 30)}7f`);
+    expect(replyCode(decide(elsewhere, books))).toBe('idempotency_key_reused');
     expect(b.balance_minor).toBe(0n);
   });
 });

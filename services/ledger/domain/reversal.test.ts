@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { idOf, isId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import {
-  accountOf,
-  bitsOf,
-  booksOf,
   cash,
-  codeOf,
   idIn,
-  messageOf,
   opening,
+  replyCode,
+  replyMessage,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testBooks,
   transfer,
 } from '../test/test-kit.ts';
 import { decide } from './posting.ts';
@@ -20,8 +20,8 @@ import type { EntryRecord } from './records.ts';
 describe('reversal', () => {
   it('reverses both legs of a transfer, whichever of them is named, at most once', () => {
     for (const leg of [0, 1]) {
-      const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
-      const books = booksOf([a, b]);
+      const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
+      const books = testBooks([a, b]);
       const { transactions } = decide(transfer(a, b, '3'), books);
       const undone = decide(reversal(transactions[leg]?.transaction_id ?? ''), books);
       expect([a.balance_minor, b.balance_minor]).toEqual([500n, 0n]);
@@ -35,34 +35,34 @@ describe('reversal', () => {
             : 'debit',
         );
       for (const original of transactions)
-        expect(codeOf(decide(reversal(original.transaction_id), books))).toBe('already_reversed');
-      expect(codeOf(decide(reversal(undone.transactions[0]?.transaction_id ?? ''), books))).toBe('not_reversible');
+        expect(replyCode(decide(reversal(original.transaction_id), books))).toBe('already_reversed');
+      expect(replyCode(decide(reversal(undone.transactions[0]?.transaction_id ?? ''), books))).toBe('not_reversible');
     }
   });
 
   it('checks status and funds, not the account type', () => {
-    const account = accountOf(1, 'Savings');
-    const books = booksOf([account]);
+    const account = testAccount(1, 'Savings');
+    const books = testBooks([account]);
     const deposit = decide(cash('Deposit', account, '5'), books).transactions[0]?.transaction_id ?? '';
     decide(cash('Withdrawal', account, '1'), books);
-    expect(codeOf(decide(reversal(deposit), books))).toBe('insufficient_funds');
+    expect(replyCode(decide(reversal(deposit), books))).toBe('insufficient_funds');
     decide(cash('Deposit', account, '1'), books);
     decide(statusChange(account, 'Frozen'), books);
-    expect(codeOf(decide(reversal(deposit), books))).toBe('inactive_account');
+    expect(replyCode(decide(reversal(deposit), books))).toBe('inactive_account');
     decide(statusChange(account, 'Active'), books);
-    expect(codeOf(decide(reversal(deposit), books))).toBe('done');
+    expect(replyCode(decide(reversal(deposit), books))).toBe('done');
     expect(account.balance_minor).toBe(0n);
     const loan = decide(opening(8, 'Loan', '10'), books);
-    expect(codeOf(decide(reversal(loan.transactions[0]?.transaction_id ?? ''), books))).toBe('done');
+    expect(replyCode(decide(reversal(loan.transactions[0]?.transaction_id ?? ''), books))).toBe('done');
     expect(loan.opened?.balance_minor).toBe(0n);
   });
 
   it('stores reason, reference, and link; posts the reversed entries, last first, for each type', () => {
     const [a, loan] = [
-      accountOf(1, 'Savings', 'USD', 'Active', 10_000n),
-      accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
+      testAccount(1, 'Savings', 'USD', 'Active', 10_000n),
+      testAccount(2, 'Loan', 'USD', 'Active', 10_000n),
     ];
-    const books = booksOf([a, loan]);
+    const books = testBooks([a, loan]);
     const deposit = cash('Deposit', a, '3');
     if (deposit.name === 'create_transaction') deposit.data.reference = 'R-1';
     for (const command of [
@@ -112,8 +112,11 @@ describe('reversal', () => {
 
   it('of a loan payment increases the loan again, whichever leg is named', () => {
     for (const leg of [0, 1]) {
-      const [a, loan] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Loan', 'USD', 'Active', 500n)];
-      const books = booksOf([a, loan]);
+      const [a, loan] = [
+        testAccount(1, 'Savings', 'USD', 'Active', 500n),
+        testAccount(2, 'Loan', 'USD', 'Active', 500n),
+      ];
+      const books = testBooks([a, loan]);
       const paid = decide(transfer(a, loan, '3'), books);
       const undone = decide(reversal(idIn(paid, leg)), books);
       expect([a.balance_minor, loan.balance_minor]).toEqual([500n, 500n]);
@@ -127,14 +130,14 @@ describe('reversal', () => {
   });
 
   it("refuses first for the payer's status and funds, then for the payee's status and limit; stores a Failed transaction", () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const moved = idIn(decide(transfer(a, b, '3'), books));
     Object.assign(a, { balance_minor: maxMinor - 299n, status: 'Inactive' });
     Object.assign(b, { balance_minor: 299n, status: 'Frozen' });
     const expectRefusal = (code: string, words: string) => {
       const refused = decide(reversal(moved), books);
-      expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(words)]);
+      expect([replyCode(refused), replyMessage(refused)]).toEqual([code, expect.stringContaining(words)]);
       expect(refused.transactions).toMatchObject([
         {
           status: 'Failed',
@@ -157,53 +160,54 @@ describe('reversal', () => {
     a.status = 'Active';
     expectRefusal('balance_limit_exceeded', a.account_id);
     a.balance_minor -= 1n;
-    expect(codeOf(decide(reversal(moved), books))).toBe('done');
+    expect(replyCode(decide(reversal(moved), books))).toBe('done');
     expect([a.balance_minor, b.balance_minor]).toEqual([maxMinor, 0n]);
   });
 
   it('of a partly repaid loan is refused: it would be negative', () => {
-    const a = accountOf(1, 'Savings', 'USD', 'Active', 500n);
-    const books = booksOf([a]);
+    const a = testAccount(1, 'Savings', 'USD', 'Active', 500n);
+    const books = testBooks([a]);
     const opened = decide(opening(70, 'Loan', '5'), books);
     if (!opened.opened) throw new Error('not opened');
     decide(transfer(a, opened.opened, '0.01'), books);
-    expect(codeOf(decide(reversal(idIn(opened)), books))).toBe('amount_exceeds_outstanding');
+    expect(replyCode(decide(reversal(idIn(opened)), books))).toBe('amount_exceeds_outstanding');
     expect(opened.opened.balance_minor).toBe(499n);
   });
 
   it("an unknown transaction, one that differs in the last byte, and another client's are not found, which is stored", () => {
-    const a = accountOf(1, 'Savings');
-    const books = booksOf([a]);
+    const a = testAccount(1, 'Savings');
+    const books = testBooks([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
-    const stranger = { bound_client_id: idOf('client', bitsOf(2)) };
-    const nowhere = decide(cash('Deposit', accountOf(9, 'Savings'), '1'), books).transactions[0]?.transaction_id ?? '';
+    const stranger = { bound_client_id: idOf('client', testBits(2)) };
+    const nowhere =
+      decide(cash('Deposit', testAccount(9, 'Savings'), '1'), books).transactions[0]?.transaction_id ?? '';
     const unknown = [
-      reversal(idOf('transaction', bitsOf(3))),
+      reversal(idOf('transaction', testBits(3))),
       reversal(`${deposit.slice(0, -2)}01`),
       reversal(deposit, stranger),
       reversal(nowhere, stranger),
     ];
     for (const command of unknown) {
       const decision = decide(command, books);
-      expect([codeOf(decision), decision.transactions, decision.keep]).toEqual([
+      expect([replyCode(decision), decision.transactions, decision.keep]).toEqual([
         'transaction_not_found',
         [],
         decision.reply,
       ]);
-      expect(messageOf(decision)).toContain(
+      expect(replyMessage(decision)).toContain(
         command.name === 'reverse_transaction' ? command.data.reverses_transaction_id : '',
       );
     }
-    expect(codeOf(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
+    expect(replyCode(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
   });
 
   it('the refusal is stored and names the reason: it is a reversal, is Failed, or was reversed by which transaction', () => {
-    const a = accountOf(1, 'Savings');
-    const books = booksOf([a]);
+    const a = testAccount(1, 'Savings');
+    const books = testBooks([a]);
     const [failed, unreadable, nowhere] = [
       cash('Withdrawal', a, '1'),
       cash('Deposit', a, '1.234'),
-      cash('Deposit', accountOf(9, 'Savings'), '1'),
+      cash('Deposit', testAccount(9, 'Savings'), '1'),
     ].map((command) => decide(command, books).transactions[0]?.transaction_id ?? '') as [string, string, string];
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const undone = idIn(decide(reversal(deposit), books));
@@ -215,7 +219,7 @@ describe('reversal', () => {
       [deposit, 'already_reversed', `was reversed by ${undone}`],
     ] as const) {
       const refused = decide(reversal(id), books);
-      expect([codeOf(refused), messageOf(refused)]).toEqual([
+      expect([replyCode(refused), replyMessage(refused)]).toEqual([
         code,
         expect.stringContaining(`transaction ${id} ${words}`),
       ]);
@@ -227,21 +231,21 @@ describe('reversal', () => {
   });
 
   it('after its deadline is stored as Failed and never executed', () => {
-    const a = accountOf(1, 'Savings');
-    const books = booksOf([a]);
+    const a = testAccount(1, 'Savings');
+    const books = testBooks([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const late = decide(reversal(deposit, { deadline: '2026-01-02T03:04:00.000Z' }), books);
-    expect([codeOf(late), late.transactions[0]?.status, a.balance_minor]).toEqual([
+    expect([replyCode(late), late.transactions[0]?.status, a.balance_minor]).toEqual([
       'deadline_exceeded',
       'Failed',
       100n,
     ]);
-    expect(codeOf(decide(reversal(deposit), books))).toBe('done');
+    expect(replyCode(decide(reversal(deposit), books))).toBe('done');
   });
 
   it('throws if the other account of a transfer is not locked', () => {
-    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
+    const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
+    const books = testBooks([a, b]);
     const moved = idIn(decide(transfer(a, b, '3'), books));
     books.accounts.delete(b.account_id);
     expect(() => decide(reversal(moved), books)).toThrow(`counterparty of ${moved}`);

@@ -21,7 +21,7 @@ import {
   completed,
   type Decision,
   type Draft,
-  draftOf,
+  draftTransaction,
   fail,
   replyOnly,
 } from './decision.ts';
@@ -49,7 +49,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   if (original.reverses_transaction_id !== null)
     return refuse('not_reversible', `transaction ${original.transaction_id} is itself a reversal`);
   const draft: Draft = {
-    ...draftOf(
+    ...draftTransaction(
       context,
       data.transaction_id,
       account.account_id,
@@ -70,7 +70,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     });
   }
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
-  const { legs, records } = reversalOf(original, draft, account, books);
+  const { legs, records } = planReversal(original, draft, account, books);
   // The paying account is checked first and completely, as in checks.ts.
   for (const leg of legs) {
     const reason = refusedLeg(leg, minor);
@@ -93,7 +93,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
  * Returns the reversed legs of an operation and the transactions that record them: one, or two if a transfer is
  * reversed.
  */
-function reversalOf(
+function planReversal(
   original: TransactionRecord,
   draft: Draft,
   account: AccountState,

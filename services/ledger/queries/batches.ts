@@ -15,7 +15,7 @@ type ListedBatch = BatchRecord & {
   items: { currency: string | null; completed: number; failed: number; minor: string }[];
 };
 
-export function headOf({ batch_id, mode, actor, created_at, ...names }: BatchRecord): BatchHead {
+export function toBatchHead({ batch_id, mode, actor, created_at, ...names }: BatchRecord): BatchHead {
   return { batch_id: prefixed('bat', batch_id), mode, actor, created_at, ...namesOf(names) };
 }
 
@@ -40,7 +40,7 @@ const batches: List<ListedBatch, BatchSummary> = {
   order: ['created_at', 'batch_id'],
   values: ({ at, id }) => (isTime(at) && isId('batch', id) ? [at, bits('batch', id)] : undefined),
   position: (row) => ({ at: row.created_at, id: prefixed('bat', row.batch_id) }),
-  item: summaryOf,
+  item: toBatchSummary,
   select: (where, order, limit) => `
     select b.*, (c.outcome->>'ok')::boolean as ok, items.items
     from (select ${batchColumns} from batches where ${where} order by ${order} limit ${limit}) b
@@ -48,12 +48,12 @@ const batches: List<ListedBatch, BatchSummary> = {
     order by ${order}`,
 };
 
-function summaryOf({ ok, items, item_count, ...row }: ListedBatch): BatchSummary {
+function toBatchSummary({ ok, items, item_count, ...row }: ListedBatch): BatchSummary {
   const sum = (kind: 'completed' | 'failed') => items.reduce((total, item) => total + item[kind], 0);
   const [completed, failed] = [sum('completed'), ok ? sum('failed') : item_count];
   const counts = { completed, failed, pending: item_count - completed - failed };
   const totals = items.flatMap(({ currency, completed: count, minor }) =>
     currency === null || count === 0 ? [] : [{ currency, amount: fromMinor(BigInt(minor), currency) }],
   );
-  return { ...headOf({ item_count, ...row }), status: ok ? batchStatus(counts) : 'Refused', counts, totals };
+  return { ...toBatchHead({ item_count, ...row }), status: ok ? batchStatus(counts) : 'Refused', counts, totals };
 }

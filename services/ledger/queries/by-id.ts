@@ -3,10 +3,10 @@ import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/en
 import { deadLettered, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type BatchRecord, resultOf } from '../domain/batches.ts';
+import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { batchColumns, columnsOf, prefixed, readDeadLettered, readTransactions } from '../rows.ts';
-import { headOf } from './batches.ts';
+import { batchColumns, prefixed, qualifyColumns, readDeadLettered, readTransactions } from '../rows.ts';
+import { toBatchHead } from './batches.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
 /** Reads a transaction, a transfer, or a batch by its id. */
@@ -65,7 +65,7 @@ export async function getTransfer(pool: Pool, id: string, context: MessageContex
 export async function getBatch(pool: Pool, batchId: string, { bound_client_id }: MessageContext): Promise<ReplyBody> {
   const { rows } = await pool.query<BatchRecord & { outcome: ReplyBody }>({
     name: 'get_batch',
-    text: `select ${columnsOf('b', batchColumns)}, c.outcome from batches b join commands c using (command_id) where b.command_id = $1`,
+    text: `select ${qualifyColumns('b', batchColumns)}, c.outcome from batches b join commands c using (command_id) where b.command_id = $1`,
     values: [isId('batch', batchId) ? commandKey(batchId) : null],
   });
   const [row] = rows;
@@ -73,7 +73,7 @@ export async function getBatch(pool: Pool, batchId: string, { bound_client_id }:
   const { outcome, item_count, bound_client_id: owner } = row;
   if (bound_client_id !== undefined && (owner === null || prefixed('cli', owner) !== bound_client_id))
     return notFound(batchId, 'batch');
-  const head = headOf(row);
+  const head = toBatchHead(row);
   if (head.batch_id !== batchId) return keyReused;
   if (!outcome.ok) return refused(outcome.refusal);
   const ids = Array.from({ length: item_count }, (_, index) => idOf('transaction', itemBits(batchId, index)));
@@ -82,15 +82,15 @@ export async function getBatch(pool: Pool, batchId: string, { bound_client_id }:
     ok: true,
     data: batchOf(
       head,
-      ids.map((id, index) => itemOf(index, records.get(idKey(id)))),
+      ids.map((id, index) => toResult(index, records.get(idKey(id)))),
     ),
   };
 }
 
-function itemOf(index: number, record: TransactionRecord | undefined): ItemResult {
+function toResult(index: number, record: TransactionRecord | undefined): ItemResult {
   return record === undefined
     ? { index, status: 'Pending' }
-    : resultOf(index, isTransferLeg(record) ? 'create_transfer' : 'create_transaction', record);
+    : toItemResult(index, isTransferLeg(record) ? 'create_transfer' : 'create_transaction', record);
 }
 
 type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';

@@ -12,7 +12,7 @@ afterAll(() => ledger?.stop());
 const later = '2100-01-01T00:00:00.000Z';
 const earlier = '2020-01-01T00:00:00.000Z';
 
-async function ownerOf(account_id: string): Promise<string> {
+async function readOwner(account_id: string): Promise<string> {
   const { rows } = await ledger.owner.query<{ client_id: string }>(
     'select client_id from accounts where account_id = $1',
     [idBits(account_id)],
@@ -23,7 +23,7 @@ async function ownerOf(account_id: string): Promise<string> {
 async function deactivate(account_id: string): Promise<void> {
   const transition_id = idOf('transition', freshBits());
   const data = { transition_id, account_id, status: 'Inactive' as const };
-  const context = ledger.contextOf(transition_id, { message_id: transition_id });
+  const context = ledger.testContext(transition_id, { message_id: transition_id });
   const [reply] = await ledger.book([{ name: 'change_ledger_account_status', data, context }]);
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
 }
@@ -39,7 +39,7 @@ const refusedFor = (account_id: string, reasons: string[]) => ({
 describe('the check of an erasure', () => {
   it('names each account that is not Inactive, has money, or was posted to within the retention period', async () => {
     const account_id = await ledger.open('Savings', '10');
-    const client_id = await ownerOf(account_id);
+    const client_id = await readOwner(account_id);
     expect(await check(client_id, earlier)).toMatchObject(
       refusedFor(account_id, ['not_inactive', 'has_money', 'within_retention']),
     );

@@ -5,7 +5,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { isTime, type List, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type HoldState, toHold } from '../domain/records.ts';
-import { holdColumns, holdOf, prefixed } from '../rows.ts';
+import { holdColumns, prefixed, toHoldState } from '../rows.ts';
 import { bits, listOfAccount } from './lists.ts';
 
 /** Reads holds. An expired hold is shown as Expired even if that is not yet recorded. */
@@ -21,7 +21,7 @@ export async function getHold(pool: Pool, holdId: string, bound: string | undefi
     `select ${shownColumns} from holds where hold_id = $1 and ($2::uuid is null or account_id in (select account_id from accounts where client_id = $2))`,
     [bits('hold', holdId), bits('client', bound)],
   );
-  return rows[0] && toHold(holdOf(rows[0]));
+  return rows[0] && toHold(toHoldState(rows[0]));
 }
 
 /** Lists the holds of an account, newest first. */
@@ -46,6 +46,6 @@ const holds: List<HoldState, Hold> = {
   order: ['created_at', 'hold_id'],
   values: ({ at, id }) => (isTime(at) && isId('hold', id) ? [at, bits('hold', id)] : undefined),
   position: (row) => ({ at: row.created_at, id: prefixed('hld', row.hold_id) }),
-  item: (row) => toHold(holdOf(row)),
+  item: (row) => toHold(toHoldState(row)),
   select: (where, order, limit) => `select ${shownColumns} from holds where ${where} order by ${order} limit ${limit}`,
 };

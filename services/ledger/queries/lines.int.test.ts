@@ -17,7 +17,7 @@ const ask = async <N extends MessageName>(name: N, data: MessageData<N>, bound?:
   return messages[name].result.parse(reply.data) as MessageResult<N>;
 };
 const page = { limit: 100, order: 'desc' as const };
-async function ownerOf(account_id: string): Promise<string> {
+async function readOwner(account_id: string): Promise<string> {
   const { rows } = await ledger.owner.query<{ client_id: string }>(
     'select client_id from accounts where account_id = $1',
     [account_id.slice(4)],
@@ -62,7 +62,7 @@ describe('lines', () => {
       (await ask('get_statement', { account_id, limit: 9 }, bound)).item.entries[2]?.description,
     ];
     expect(await described()).toEqual(['mistake', 'mistake']);
-    expect(await described(await ownerOf(account_id))).toEqual([null, null]);
+    expect(await described(await readOwner(account_id))).toEqual([null, null]);
   });
 });
 
@@ -119,7 +119,7 @@ describe('the balance at a time', () => {
       'account_not_found',
     );
     await expect(ask('get_account_balance', { account_id: 'acc_x' })).rejects.toThrow('account_not_found');
-    expect(await ask('get_account_balance', { account_id }, await ownerOf(account_id))).toMatchObject({
+    expect(await ask('get_account_balance', { account_id }, await readOwner(account_id))).toMatchObject({
       balance: '1.00',
     });
   });
@@ -152,7 +152,7 @@ describe('the balance at a time', () => {
 });
 
 describe('the reversal of a transfer', () => {
-  const transfersOf = async (account_id: string, bound?: string) =>
+  const readTransfers = async (account_id: string, bound?: string) =>
     (await ask('list_transfers', { account_id, ...page }, bound)).items;
 
   for (const type of ['Checking', 'Loan'] as const)
@@ -167,7 +167,7 @@ describe('the reversal of a transfer', () => {
         const named =
           legs.find(({ account_id }) => account_id === (leg === 'source' ? from : to))?.transaction_id ?? '';
         await ledger.book([ledger.reversal(named)]);
-        const [reversal, original] = (await transfersOf(from)) as [Transfer, Transfer];
+        const [reversal, original] = (await readTransfers(from)) as [Transfer, Transfer];
         expect(reversal).toMatchObject({
           from_account_id: to,
           to_account_id: from,
@@ -183,7 +183,7 @@ describe('the reversal of a transfer', () => {
           reversed_by_transfer_id: reversal.transfer_id,
         });
         expect([reversal.reversed_by_transfer_id, original.reverses_transfer_id]).toEqual([undefined, undefined]);
-        expect(await transfersOf(to)).toEqual([reversal, original]);
+        expect(await readTransfers(to)).toEqual([reversal, original]);
         const everybodys = (await ask('list_transfers', page)).items.filter((transfer) =>
           [reversal.transfer_id, transfer_id].includes(transfer.transfer_id),
         );
@@ -203,7 +203,7 @@ describe('the reversal of a transfer', () => {
           [named],
         );
         expect(rows).toEqual([{ transfer_id: reversal.transfer_id }]);
-        for (const hidden of await transfersOf(from, await ownerOf(from))) expect(hidden.description).toBeNull();
+        for (const hidden of await readTransfers(from, await readOwner(from))) expect(hidden.description).toBeNull();
       });
 
   it('a refused one is Failed', async () => {
@@ -230,6 +230,6 @@ describe('the reversal of a transfer', () => {
     const deposit = ledger.cash('Deposit', account_id, '5');
     await ledger.book([deposit]);
     await ledger.book([ledger.reversal(idOfPosted(deposit))]);
-    expect(await transfersOf(account_id)).toEqual([]);
+    expect(await readTransfers(account_id)).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import { type EntryRecord, isOfTransfer, toEntry } from '../domain/records.ts';
-import { columnsOf, entryColumns, entryOf, prefixed } from '../rows.ts';
+import { entryColumns, prefixed, qualifyColumns, toEntryRecord } from '../rows.ts';
 
 /** Selects entries with all fields of a printed line. */
 
@@ -19,8 +19,8 @@ export interface LineRow extends EntryRecord {
  * Selects a page of entries with their transactions and the other account's number: two primary-key lookups per
  * row.
  */
-export function linesOf(entries: string, order: string): string {
-  return `select ${columnsOf('e', entryColumns)}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
+export function selectLines(entries: string, order: string): string {
+  return `select ${qualifyColumns('e', entryColumns)}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
     from (${entries}) e
       left join lateral (select * from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) offset 0) t on true
       left join accounts c on c.account_id = t.counterparty_account_id
@@ -28,7 +28,7 @@ export function linesOf(entries: string, order: string): string {
 }
 
 /** Customers do not see why staff reversed something. */
-export function lineOf(
+export function toLine(
   {
     transaction_type,
     description,
@@ -42,7 +42,7 @@ export function lineOf(
 ): EntryLine {
   const isHidden = bound !== undefined && reverses_transaction_id !== null;
   return {
-    ...toEntry(entryOf(entry)),
+    ...toEntry(toEntryRecord(entry)),
     transaction_type,
     description: isHidden ? null : description,
     reference,

@@ -10,8 +10,8 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isListed, type TransactionRecord, toTransaction, toTransfer, withoutReason } from '../domain/records.ts';
-import { columnsOf, entryColumns, prefixed, recordOf, transactionColumns, uuids } from '../rows.ts';
-import { type LineRow, lineOf, linesOf } from './lines.ts';
+import { entryColumns, prefixed, qualifyColumns, toTransactionRecord, transactionColumns, uuids } from '../rows.ts';
+import { type LineRow, selectLines, toLine } from './lines.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
 
@@ -42,7 +42,7 @@ export async function listOfAccount<Row extends object, Item>(
   return listed(await readPage(pool, where.equal({ account_id: account }), list, page));
 }
 
-const reversalOf = (
+const selectReversal = (
   what: string,
 ) => `(select r.${what} from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
   and r.reverses_transaction_id is not null and r.status = 'Completed')`;
@@ -51,7 +51,7 @@ const reversalOf = (
  * SQL that links a transaction and its operation to their reversals, or to what they reverse, and to the owner
  * of the counterparty account if that account is the reason for a refusal.
  */
-export const linked = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
+export const linked = `${selectReversal('transaction_id')} as reversed_by, ${selectReversal('operation_id')} as reversed_operation,
   (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation,
   (select c.client_id from accounts c where c.account_id = t.failure_account_id) as refusing_client`;
 
@@ -63,7 +63,7 @@ export type ListedRow = TransactionRecord & {
 };
 export type FoundRow = ListedRow & { exact: boolean };
 
-export const listedColumns = columnsOf('t', transactionColumns);
+export const listedColumns = qualifyColumns('t', transactionColumns);
 
 /** The rows of a list: `within` uses an index, `accounts` restricts the accounts, and `only` filters further. */
 interface Selection {
@@ -76,7 +76,7 @@ interface Selection {
 
 export type SearchedPage<Item> = Page<Item> & { complete?: boolean };
 
-const positionOf = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({
+const toPosition = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({
   at: row.created_at,
   id: prefixed('txn', row.transaction_id),
 });
@@ -97,7 +97,7 @@ async function readPostings<Item>(
   const list: List<ListedRow, Item> = {
     order: ['t.created_at', 't.transaction_id'],
     values: ({ at, id }) => (isTime(at) && isId('transaction', id) ? [at, bits('transaction', id)] : undefined),
-    position: positionOf,
+    position: toPosition,
     item,
     select(where, order, limit) {
       const range = `${where}`;
@@ -119,7 +119,7 @@ async function readPostings<Item>(
   const found = await readPage(pool, within, list, page);
   if (!found || !isSearch) return found;
   const [last, further] = found.next === undefined ? (await pool.query<ListedRow>(end)).rows : [];
-  return last && further ? { ...found, next: positionOf(last), complete: false } : { ...found, complete: true };
+  return last && further ? { ...found, next: toPosition(last), complete: false } : { ...found, complete: true };
 }
 
 /** Returns the accounts to which a list is restricted, or undefined. */
@@ -213,7 +213,7 @@ function shownType(where: Where, bound: string | undefined): string {
  */
 function shownTo(bound: string | undefined, row: ListedRow): TransactionRecord {
   const { reversed_by: _, reversed_operation: __, reverses_operation: ___, refusing_client, ...rest } = row;
-  const record = recordOf(rest);
+  const record = toTransactionRecord(rest);
   if (bound === undefined) return record;
   const shown = record.reverses_transaction_id === null ? record : { ...record, description: null };
   return refusing_client === null || prefixed('cli', refusing_client) === bound ? shown : withoutReason(shown);
@@ -260,7 +260,7 @@ export function toTransferSeen(row: ListedRow, bound: string | undefined): Trans
     reverses_operation === null
       ? row.transaction_id === row.operation_id
       : row.reverses_transaction_id !== reverses_operation;
-  const links = { reverses: operationOf(reverses_operation), reversed_by: operationOf(reversed_operation) };
+  const links = { reverses: toOperationId(reverses_operation), reversed_by: toOperationId(reversed_operation) };
   if (isOnSource || record.counterparty_account_id === null) return toTransfer(record, links);
   return toTransfer(
     { ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id },
@@ -268,7 +268,7 @@ export function toTransferSeen(row: ListedRow, bound: string | undefined): Trans
   );
 }
 
-const operationOf = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
+const toOperationId = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
 
 /** Lists entries by sequence. */
 export function listEntries(
@@ -283,7 +283,7 @@ const entriesFor = (bound: string | undefined): List<LineRow, EntryLine> => ({
   order: ['sequence'],
   values: ({ id }) => (/^\d{1,18}$/.test(id) ? [id] : undefined),
   position: (row) => ({ at: row.created_at, id: String(row.sequence) }),
-  item: (row) => lineOf(row, bound),
+  item: (row) => toLine(row, bound),
   select: (where, order, limit) =>
-    linesOf(`select ${entryColumns} from entries where ${where} order by ${order} limit ${limit}`, order),
+    selectLines(`select ${entryColumns} from entries where ${where} order by ${order} limit ${limit}`, order),
 });

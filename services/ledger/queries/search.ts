@@ -2,7 +2,7 @@ import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
-import { readTransactions, recordOf, transactionColumns } from '../rows.ts';
+import { readTransactions, toTransactionRecord, transactionColumns } from '../rows.ts';
 
 /** Searches transactions and transfers for staff, by any text that a user may have. */
 
@@ -22,7 +22,7 @@ async function byText(pool: Pool, q: string): Promise<Found[]> {
      union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
     [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])]],
   );
-  return rows.map(foundOf);
+  return rows.map(toFound);
 }
 
 /** Searches by request id, and by references in mixed case. */
@@ -32,11 +32,11 @@ async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
      where request_id = $1 or lower(reference) = lower($1) limit ${maxHits}`,
     [q],
   );
-  return rows.map(foundOf);
+  return rows.map(toFound);
 }
 
-function foundOf({ matched, ...row }: TransactionRecord & Matched): Found {
-  return { matched, record: recordOf(row) };
+function toFound({ matched, ...row }: TransactionRecord & Matched): Found {
+  return { matched, record: toTransactionRecord(row) };
 }
 
 async function byId(pool: Pool, q: string): Promise<Found[]> {
@@ -61,11 +61,11 @@ export async function searchPostings(pool: Pool, q: string): Promise<SearchHit[]
   if (found.length === 0) found = await byText(pool, q);
   if (found.length === 0) found = await amongNewest(pool, q);
   const hits = new Map<string, SearchHit>();
-  for (const each of found) for (const hit of hitsOf(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
+  for (const each of found) for (const hit of toHits(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
   return [...Map.groupBy(hits.values(), ({ kind }) => kind).values()].flatMap((kind) => kind.slice(0, maxHits));
 }
 
-function hitsOf({ record, matched }: Found): SearchHit[] {
+function toHits({ record, matched }: Found): SearchHit[] {
   const { transaction_type, amount, currency, status } = toTransaction(record);
   const { transaction_id, operation_id, direction, created_at, reverses_transaction_id } = record;
   const money = `${amount} ${currency ?? ''}`.trim();

@@ -5,7 +5,7 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { entryColumns, prefixed } from '../rows.ts';
-import { type LineRow, lineOf, linesOf } from './lines.ts';
+import { type LineRow, selectLines, toLine } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
 import { awaitPostings, placed } from './posting-time.ts';
 
@@ -44,7 +44,7 @@ export const periodStatement = `with recursive account as (
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
-const entriesStatement = linesOf(
+const entriesStatement = selectLines(
   `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`,
   'sequence',
 );
@@ -81,7 +81,7 @@ export async function getStatement(
   const begin = shown === undefined ? first : BigInt(shown) + 1n;
   const { rows } = await pool.query<LineRow>(entriesStatement, [account, begin, beyond, limit + 1]);
   const { items, next } = cutPage(rows, limit, {
-    item: (row) => lineOf(row, bound),
+    item: (row) => toLine(row, bound),
     position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }),
   });
   const item = {

@@ -63,11 +63,11 @@ export async function getPostingStatistics(
 const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
 // A reversal moves money in the direction opposite to its type.
 const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
-const sumOf = (condition: string) =>
+const sumWhere = (condition: string) =>
   `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
 
 const totalsStatement = `select currency, (count(*) filter (where status = 'Completed'))::int as operations, (count(*) filter (where status = 'Failed'))::int as refused,
-    ${sumOf(`${isCash} and ${isIn}`)} as money_in, ${sumOf(`${isCash} and not ${isIn}`)} as money_out, ${sumOf(`not ${isCash}`)} as transferred
+    ${sumWhere(`${isCash} and ${isIn}`)} as money_in, ${sumWhere(`${isCash} and not ${isIn}`)} as money_out, ${sumWhere(`not ${isCash}`)} as transferred
   from transactions where created_at >= $1 and created_at < $2 and transaction_id = operation_id and currency is not null
   group by currency order by operations desc, currency`;
 

@@ -15,13 +15,13 @@ import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import {
   type EntryRecord,
-  eventTypeOf,
   isTransferLeg,
   type TransactionRecord,
   toEntry,
   toTransaction,
+  transactionEventType,
 } from '../domain/records.ts';
-import { columnsOf, entryColumns, entryOf, readReversals, readTransactions, uuids } from '../rows.ts';
+import { entryColumns, qualifyColumns, readReversals, readTransactions, toEntryRecord, uuids } from '../rows.ts';
 import { placed } from './posting-time.ts';
 
 /**
@@ -38,10 +38,10 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
   return {
     transaction: toTransaction(record, reversals.get(transactionId)),
     request: { request_id, actor, idempotency_key, accepted_at: created_at },
-    command: commandOf(record),
+    command: toTimelineCommand(record),
     booked_at: bookedAt ?? null,
     entries: entries.map((row) => ({
-      ...toEntry(entryOf(row)),
+      ...toEntry(toEntryRecord(row)),
       account_number: row.account_number,
       account_type: row.account_type,
     })),
@@ -50,7 +50,7 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
 }
 
 /** Returns the command whose outcome the record is. Pure. */
-function commandOf(record: TransactionRecord): Timeline['command'] {
+function toTimelineCommand(record: TransactionRecord): Timeline['command'] {
   const bits = idBits(record.operation_id);
   const of = (name: string, id: string, bucket = bucketOfId(id), topic = 'ledger.commands') => ({
     name,
@@ -99,7 +99,7 @@ export const operationStatement = `with recursive candidates as (
   ), ${placed}, parts as (
     select account_id, min(sequence) as first, max(sequence) as beyond from placed group by account_id
   )
-  select ${columnsOf('e', entryColumns)}, a.account_number, a.account_type from parts p
+  select ${qualifyColumns('e', entryColumns)}, a.account_number, a.account_type from parts p
     cross join lateral (select * from entries where account_id = p.account_id and sequence >= p.first and sequence < p.beyond and operation_id = $4 offset 0) e
     join accounts a on a.account_id = p.account_id
   order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;
@@ -178,7 +178,7 @@ async function readEvents(
   record: TransactionRecord,
   bookedAt: string | undefined,
 ): Promise<Timeline['events']> {
-  const type = eventTypeOf(record);
+  const type = transactionEventType(record);
   if (type === undefined) return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());

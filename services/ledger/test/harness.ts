@@ -33,7 +33,7 @@ export async function startLedger() {
   const writes = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2 }, silent);
   const reads = createPool({ url: url.href, application_name: 'ledger reads', schema: ledgerSchema, max: 4 }, silent);
 
-  const contextOf = (bits: string, rest: Partial<MessageContext> = {}): MessageContext => ({
+  const testContext = (bits: string, rest: Partial<MessageContext> = {}): MessageContext => ({
     message_id: idOf('transaction', bits),
     type: '',
     source: '',
@@ -51,7 +51,7 @@ export async function startLedger() {
     reads,
     serviceUrl: url.href,
     ownerUrl: database.url,
-    contextOf,
+    testContext,
     /** Executes one batch as if this command partition were assigned. */
     book,
     async open(type: AccountType, amount: string, currency = 'USD'): Promise<string> {
@@ -66,7 +66,7 @@ export async function startLedger() {
         initial_deposit: amount,
       };
       const [reply] = await book([
-        { name: 'open_ledger_account', data, context: contextOf(account_id, { message_id: account_id }) },
+        { name: 'open_ledger_account', data, context: testContext(account_id, { message_id: account_id }) },
       ]);
       if (!reply?.ok) throw new Error(JSON.stringify(reply));
       return account_id;
@@ -91,7 +91,7 @@ export async function startLedger() {
           reference,
           ...(external_id !== undefined && { external_id }),
         },
-        context: contextOf(bits, context),
+        context: testContext(bits, context),
       };
     },
     transfer(
@@ -109,17 +109,17 @@ export async function startLedger() {
         currency: null,
         description: null,
       };
-      return { name: 'create_transfer', data, context: contextOf(bits, { message_id: data.transfer_id, ...rest }) };
+      return { name: 'create_transfer', data, context: testContext(bits, { message_id: data.transfer_id, ...rest }) };
     },
     reversal(reverses_transaction_id: string, bits = freshBits()): Command {
       return {
         name: 'reverse_transaction',
         data: { transaction_id: idOf('transaction', bits), reverses_transaction_id, reason: 'mistake' },
-        context: contextOf(bits),
+        context: testContext(bits),
       };
     },
     ask(query: Omit<Query, 'context'>, context: Partial<MessageContext> = {}): Promise<ReplyBody> {
-      return answerQuery(reads, { ...query, context: contextOf(freshBits(), context) } as Query);
+      return answerQuery(reads, { ...query, context: testContext(freshBits(), context) } as Query);
     },
     async stop() {
       await Promise.all([owner, writes, reads].map((pool) => pool.end()));

@@ -9,11 +9,11 @@ import type { AccountState } from '../domain/records.ts';
 
 export const now = '2026-01-02T03:04:05.678Z';
 
-export function bitsOf(n: number): string {
+export function testBits(n: number): string {
   return `${n.toString(16).padStart(30, '0')}00`;
 }
 
-export function accountOf(
+export function testAccount(
   n: number,
   type: AccountType,
   currency = 'USD',
@@ -21,9 +21,9 @@ export function accountOf(
   balance = 0n,
 ): AccountState {
   return {
-    account_id: idOf('account', bitsOf(n)),
+    account_id: idOf('account', testBits(n)),
     account_number: `SAV-${String(n).padStart(10, '0')}`,
-    client_id: idOf('client', bitsOf(n)),
+    client_id: idOf('client', testBits(n)),
     account_type: type,
     currency,
     status,
@@ -38,7 +38,7 @@ export function accountOf(
   };
 }
 
-export function booksOf(accounts: AccountState[]): Books {
+export function testBooks(accounts: AccountState[]): Books {
   const slots = new Map<string, AccountState>();
   return {
     accounts: new Map(accounts.map((a) => [a.account_id, a])),
@@ -47,7 +47,7 @@ export function booksOf(accounts: AccountState[]): Books {
     system: (kind: SystemKind, currency: string) => {
       const number = systemAccountNumber(kind, currency, 0);
       const slot = slots.get(number) ?? {
-        ...accountOf(900_000 + slots.size, 'Savings', currency),
+        ...testAccount(900_000 + slots.size, 'Savings', currency),
         account_number: number,
         account_type: kind,
         client_id: null,
@@ -67,9 +67,9 @@ export function booksOf(accounts: AccountState[]): Books {
   };
 }
 
-export function contextOf(n: number, rest: Partial<MessageContext> = {}): MessageContext {
+export function testContext(n: number, rest: Partial<MessageContext> = {}): MessageContext {
   return {
-    message_id: idOf('transaction', bitsOf(n)),
+    message_id: idOf('transaction', testBits(n)),
     type: '',
     source: '',
     time: now,
@@ -91,7 +91,7 @@ export function cash(
   return {
     name: 'create_transaction',
     data: {
-      transaction_id: idOf('transaction', bitsOf(id)),
+      transaction_id: idOf('transaction', testBits(id)),
       account_id: account.account_id,
       transaction_type: type,
       amount,
@@ -99,7 +99,7 @@ export function cash(
       description: null,
       reference: null,
     },
-    context: contextOf(id, rest),
+    context: testContext(id, rest),
   };
 }
 export function transfer(
@@ -113,21 +113,21 @@ export function transfer(
   return {
     name: 'create_transfer',
     data: {
-      transfer_id: idOf('transfer', bitsOf(id)),
+      transfer_id: idOf('transfer', testBits(id)),
       from_account_id: from.account_id,
       to_account_id: to.account_id,
       amount,
       currency,
       description: null,
     },
-    context: contextOf(id, rest),
+    context: testContext(id, rest),
   };
 }
 export function reversal(original: string, rest: Partial<MessageContext> = {}, id = next++): Command {
   return {
     name: 'reverse_transaction',
-    data: { transaction_id: idOf('transaction', bitsOf(id)), reverses_transaction_id: original, reason: 'error' },
-    context: contextOf(id, rest),
+    data: { transaction_id: idOf('transaction', testBits(id)), reverses_transaction_id: original, reason: 'error' },
+    context: testContext(id, rest),
   };
 }
 export function opening(
@@ -137,17 +137,17 @@ export function opening(
   currency = 'USD',
   status: AccountStatus = 'Active',
 ): Command {
-  const account_id = idOf('account', bitsOf(n));
+  const account_id = idOf('account', testBits(n));
   const data = {
     account_id,
-    client_id: idOf('client', bitsOf(n)),
+    client_id: idOf('client', testBits(n)),
     account_number: `SAV-${String(n).padStart(10, '0')}`,
     account_type: type,
     currency,
     status,
     initial_deposit: amount,
   };
-  return { name: 'open_ledger_account', data, context: contextOf(n, { message_id: account_id }) };
+  return { name: 'open_ledger_account', data, context: testContext(n, { message_id: account_id }) };
 }
 export function statusChange(
   account: AccountState,
@@ -157,32 +157,32 @@ export function statusChange(
 ): Command {
   return {
     name: 'change_ledger_account_status',
-    data: { transition_id: idOf('transition', bitsOf(id)), account_id: account.account_id, status },
-    context: contextOf(id, rest),
+    data: { transition_id: idOf('transition', testBits(id)), account_id: account.account_id, status },
+    context: testContext(id, rest),
   };
 }
 
-export function codeOf(decision: Decision): string {
+export function replyCode(decision: Decision): string {
   return decision.reply.ok ? 'done' : decision.reply.refusal.code;
 }
 
 /** Returns the refusal that the caller of a command gets. */
-export function messageOf(decision: Decision): string {
+export function replyMessage(decision: Decision): string {
   return decision.reply.ok ? '' : decision.reply.refusal.message;
 }
 
 /** Returns the id of a Completed transaction. */
 export function idIn(decision: Decision, index = 0): string {
   const record = decision.transactions[index];
-  if (record?.status !== 'Completed') throw new Error(`not completed: ${codeOf(decision)}`);
+  if (record?.status !== 'Completed') throw new Error(`not completed: ${replyCode(decision)}`);
   return record.transaction_id;
 }
 
 /** The expires_at of holds in tests that do not depend on it. */
 export const later = '2026-01-09T03:04:05.678Z';
 
-export function holdIdOf(n: number): string {
-  return idOf('hold', bitsOf(n));
+export function testHoldId(n: number): string {
+  return idOf('hold', testBits(n));
 }
 
 interface Placing {
@@ -197,7 +197,7 @@ export function placing(
   { n = next++, currency = null, expires_at = later, context = {} }: Placing = {},
 ): Command {
   const data = {
-    hold_id: holdIdOf(n),
+    hold_id: testHoldId(n),
     account_id: account.account_id,
     amount,
     currency,
@@ -205,7 +205,7 @@ export function placing(
     reference: null,
     expires_at,
   };
-  return { name: 'place_hold', data, context: contextOf(n, { message_id: holdIdOf(n), ...context }) };
+  return { name: 'place_hold', data, context: testContext(n, { message_id: testHoldId(n), ...context }) };
 }
 interface Capturing {
   amount?: string | null;
@@ -220,19 +220,19 @@ export function capture(
   { amount = null, to, final = true, description = null, id = next++, context = {} }: Capturing = {},
 ): Command {
   const data = {
-    transaction_id: idOf('transaction', bitsOf(id)),
-    hold_id: holdIdOf(hold),
+    transaction_id: idOf('transaction', testBits(id)),
+    hold_id: testHoldId(hold),
     amount,
     to_account_id: to?.account_id ?? null,
     final,
     description,
   };
-  return { name: 'capture_hold', data, context: contextOf(id, context) };
+  return { name: 'capture_hold', data, context: testContext(id, context) };
 }
 export function release(hold: number, id = next++): Command {
   return {
     name: 'release_hold',
-    data: { hold_id: holdIdOf(hold) },
-    context: contextOf(id, { message_id: `cmd_${bitsOf(id)}` }),
+    data: { hold_id: testHoldId(hold) },
+    context: testContext(id, { message_id: `cmd_${testBits(id)}` }),
   };
 }

@@ -9,12 +9,12 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { type AccountState, availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
-  accountOf,
-  columnsOf,
   entryColumns,
-  entryOf,
   prefixed,
+  qualifyColumns,
   readTransactions,
+  toAccountState,
+  toEntryRecord,
   uuids,
 } from '../rows.ts';
 import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
@@ -81,16 +81,16 @@ export async function checkOperations(
     return { message, data: completed ?? data, completed, transactionId };
   });
   if (read.length === 0) return;
-  const { records, before } = await recordsOf(
+  const { records, before } = await readRecords(
     read.map(({ transactionId }) => transactionId),
     audit,
   );
-  const posted = await entriesOf(
+  const posted = await readEntries(
     read.flatMap(({ completed }) => completed?.entries ?? []),
     audit.pool,
   );
-  const owners = await ownersOf([...records.values()], audit.pool);
-  const reversed = await reversedOf([...records.values()], audit.pool);
+  const owners = await readOwners([...records.values()], audit.pool);
+  const reversed = await readReversedTransfers([...records.values()], audit.pool);
   for (const { message, data, completed, transactionId } of read) {
     const isFirst = noteCopy(message, audit);
     const record = records.get(transactionId);
@@ -103,19 +103,19 @@ export async function checkOperations(
         ? expectedTransfer(record, reversed.get(transactionId))
         : expectedTransaction(record, entries, owners));
     if (record === undefined || expected === undefined)
-      audit.find(eventRules.committed, { ...placeOf(message), transaction_id: transactionId });
+      audit.find(eventRules.committed, { ...describePlace(message), transaction_id: transactionId });
     else {
       const wrong = [
         ...differences(message, data, expected, audit.isResent),
-        ...(completed && entries.length !== legsOf(record, audit) ? ['entries'] : []),
+        ...(completed && entries.length !== countLegs(record, audit) ? ['entries'] : []),
       ];
       if (wrong.length > 0)
         audit.find(eventRules.same, {
-          ...placeOf(message),
+          ...describePlace(message),
           transaction_id: transactionId,
           differs_in: [...new Set(wrong)].join(', '),
         });
-      const published = publishedOf(record.account_id, audit);
+      const published = getPublished(record.account_id, audit);
       if (isFirst && before.has(transactionId)) {
         const type = message.headers['ce_type'];
         if (type === 'corebanking.transfer.completed.v1') published.transfers += 1n;
@@ -130,7 +130,7 @@ export async function checkOperations(
 export async function checkBalances(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
   const read = readEvents<EventData<'corebanking.balance.v1'>>('balances', messages, audit);
   if (read.length === 0) return;
-  const posted = await entriesOf(
+  const posted = await readEntries(
     read.map(({ data }) => data),
     audit.pool,
   );
@@ -138,12 +138,16 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     `select ${accountColumns} from accounts where account_id = any($1::uuid[])`,
     [uuids(read.map(({ data }) => data.account_id))],
   );
-  const accounts = new Map(rows.map(accountOf).map((account) => [account.account_id, account]));
+  const accounts = new Map(rows.map(toAccountState).map((account) => [account.account_id, account]));
   for (const { message, data } of read) {
     const account = accounts.get(data.account_id);
     const entry = posted.get(`${data.account_id}-${data.sequence}`);
     if (account === undefined || (entry === undefined && data.sequence !== 0))
-      audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
+      audit.find(eventRules.committed, {
+        ...describePlace(message),
+        account_id: data.account_id,
+        sequence: data.sequence,
+      });
     else {
       const balance = fromMinor(entry?.balance_after_minor ?? 0n, account.currency);
       const isOther =
@@ -162,13 +166,13 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
         data.available_balance !== fromMinor(availableMinor(account), account.currency);
       if (isOther || isOtherStatus || isOtherAvailable)
         audit.find(eventRules.same, {
-          ...placeOf(message),
+          ...describePlace(message),
           account_id: data.account_id,
           sequence: data.sequence,
           published: `${data.balance} ${data.status}`,
           posted: `${balance} ${account.status}`,
         });
-      const published = publishedOf(data.account_id, audit);
+      const published = getPublished(data.account_id, audit);
       published.balance = BigInt(data.sequence);
       published.status = data.status_version;
       published.held = BigInt(data.hold_version ?? 0);
@@ -187,17 +191,17 @@ export function readEvents<Data = z.infer<(typeof events)[EventType]['data']>>(
     const contract = Object.hasOwn(events, type) ? events[type as EventType] : undefined;
     const parsed = contract?.topic === topic ? contract.data.safeParse(parseJson(message.value)) : undefined;
     if (parsed?.success) return [{ message, data: parsed.data as Data }];
-    find(eventRules.form, { ...placeOf(message), ce_type: type });
+    find(eventRules.form, { ...describePlace(message), ce_type: type });
     return [];
   });
 }
 
-export function placeOf({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
+export function describePlace({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
   return { event: `${topic}/${partition}/${offset}`, key, ce_id: headers['ce_id'] ?? null };
 }
 
 /** Reads the records of these transactions, and which of them the snapshot contains. */
-async function recordsOf(
+async function readRecords(
   ids: string[],
   { snapshot, pool }: EventAudit,
 ): Promise<{ records: Map<string, TransactionRecord>; before: Set<string> }> {
@@ -208,7 +212,7 @@ async function recordsOf(
   return { records: new Map([...old, ...fresh].map((record) => [record.transaction_id, record])), before };
 }
 
-async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owners> {
+async function readOwners(records: TransactionRecord[], pool: Pool): Promise<Owners> {
   const { rows } = await pool.query<{ account_id: string; client_id: string; account_number: string }>(
     'select account_id, client_id, account_number from accounts where account_id = any($1::uuid[]) and client_id is not null',
     [uuids([...new Set(records.map(({ account_id }) => account_id))])],
@@ -222,7 +226,7 @@ async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owner
 }
 
 /** Returns, by transaction_id, the transfers that the reversals among these records reverse. */
-async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map<string, Reversed>> {
+async function readReversedTransfers(records: TransactionRecord[], pool: Pool): Promise<Map<string, Reversed>> {
   const ids = records.flatMap(({ reverses_transaction_id }) => reverses_transaction_id ?? []);
   const originals = await readTransactions(pool, ids);
   const byId = new Map(originals.map((original) => [original.transaction_id, original]));
@@ -238,17 +242,17 @@ async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map
 }
 
 /** Reads the existing entries among these, by account and sequence. */
-async function entriesOf(
+async function readEntries(
   named: { account_id: string; sequence: number }[],
   pool: Pool,
 ): Promise<Map<string, EntryRecord>> {
   if (named.length === 0) return new Map();
   const { rows } = await pool.query<EntryRecord>(
-    `select ${columnsOf('e', entryColumns)}
+    `select ${qualifyColumns('e', entryColumns)}
      from unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)`,
     [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
-  return new Map(rows.map(entryOf).map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));
+  return new Map(rows.map(toEntryRecord).map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));
 }
 
 type CompletedData = EventData<'corebanking.transaction.completed.v1'>;
@@ -266,7 +270,7 @@ function ofCustomers(data: CompletedData): CompletedData {
  * A cash operation passes through Teller and Vault, so it has four entries; a transfer has two (contract:
  * double-entry-4).
  */
-function legsOf(record: TransactionRecord, { isResent }: EventAudit): number {
+function countLegs(record: TransactionRecord, { isResent }: EventAudit): number {
   return record.counterparty_account_id === null ? (isResent ? 1 : 4) : 2;
 }
 
@@ -281,14 +285,14 @@ export function noteCopy(message: ReceivedMessage, { recent, find, isResent = fa
     .update(value ?? '')
     .digest('base64');
   const before = recent.get(id);
-  if (before !== undefined && before !== digest && !isResent) find(eventRules.repeats, placeOf(message));
+  if (before !== undefined && before !== digest && !isResent) find(eventRules.repeats, describePlace(message));
   recent.delete(id);
   recent.set(id, digest);
   if (recent.size > remembered) recent.delete(recent.keys().next().value ?? '');
   return before === undefined;
 }
 
-function publishedOf(accountId: string, { published }: EventAudit): Published {
+function getPublished(accountId: string, { published }: EventAudit): Published {
   const known = published.get(accountId) ?? { failed: 0n, transfers: 0n };
   published.set(accountId, known);
   return known;
@@ -302,10 +306,11 @@ export function noteNumber(
   number: number,
   audit: EventAudit,
 ): void {
-  const published = publishedOf(account_id, audit);
+  const published = getPublished(account_id, audit);
   const next = BigInt(number);
   const topic = kind === 'sequence' ? 'transactions' : 'holds';
   const last = published[kind] ?? (audit.headIsGone(topic, message.partition) ? next - 1n : 0n);
-  if (next > last + 1n) audit.find(eventRules.sequence, { ...placeOf(message), account_id, after: last, [kind]: next });
+  if (next > last + 1n)
+    audit.find(eventRules.sequence, { ...describePlace(message), account_id, after: last, [kind]: next });
   if (next > last) published[kind] = next;
 }

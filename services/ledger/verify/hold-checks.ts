@@ -3,8 +3,8 @@ import type { EventData } from '#libs/contracts/events.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { HoldState } from '../domain/records.ts';
-import { holdColumns, holdOf, uuids } from '../rows.ts';
-import { type EventAudit, eventRules, noteCopy, noteNumber, placeOf, readEvents } from './event-checks.ts';
+import { holdColumns, toHoldState, uuids } from '../rows.ts';
+import { describePlace, type EventAudit, eventRules, noteCopy, noteNumber, readEvents } from './event-checks.ts';
 
 type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
 
@@ -16,13 +16,13 @@ export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit)
     `select ${holdColumns} from holds where hold_id = any($1::uuid[])`,
     [uuids(read.map(({ data }) => data.hold.hold_id))],
   );
-  const holds = new Map(rows.map(holdOf).map((hold) => [hold.hold_id, hold]));
+  const holds = new Map(rows.map(toHoldState).map((hold) => [hold.hold_id, hold]));
   for (const { message, data } of read) {
     noteCopy(message, audit);
     const hold = holds.get(data.hold.hold_id);
-    if (hold === undefined) audit.find(eventRules.committed, { ...placeOf(message), hold_id: data.hold.hold_id });
+    if (hold === undefined) audit.find(eventRules.committed, { ...describePlace(message), hold_id: data.hold.hold_id });
     else if (message.key !== hold.account_id || !canHaveBeen(data.hold, hold))
-      audit.find(eventRules.same, { ...placeOf(message), hold_id: hold.hold_id });
+      audit.find(eventRules.same, { ...describePlace(message), hold_id: hold.hold_id });
     noteNumber(message, data.hold.account_id, 'hold_version', data.hold_version, audit);
   }
 }

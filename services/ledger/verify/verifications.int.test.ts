@@ -22,15 +22,15 @@ afterAll(async () => {
 const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<ReplyBody> =>
   by.verify({
     data: { verification_id: id },
-    context: ledger.contextOf(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }),
+    context: ledger.testContext(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }),
   });
-const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as Check) : undefined);
+const checkData = (reply: ReplyBody) => (reply.ok ? (reply.data as Check) : undefined);
 
 it('starts and responds immediately, then stores its findings; a repeat returns it; the requester is audited', async () => {
   expect(await readLastVerification(ledger.reads)).toBeNull();
   await ledger.open('Savings', '100');
   const id = idOf('verification', freshBits());
-  expect(dataOf(await verify(id))).toMatchObject({ verification_id: id, requested_by: 'jwt:issuer|auditor' });
+  expect(checkData(await verify(id))).toMatchObject({ verification_id: id, requested_by: 'jwt:issuer|auditor' });
   await verifier.idle();
   expect(await readLastVerification(ledger.reads)).toMatchObject({
     verification_id: id,
@@ -52,14 +52,14 @@ it('runs one at a time over all ledgers; an interrupted one has no result', asyn
   const blocker = await ledger.owner.connect();
   await blocker.query('begin');
   await blocker.query('lock table accounts in access exclusive mode');
-  const first = dataOf(await verify());
+  const first = checkData(await verify());
   const rivals = createPool(
     { url: ledger.serviceUrl, application_name: 'another ledger verifies', schema: 'ledger', max: 2 },
     silent,
   );
   const rival = createVerifier(ofBooks, { pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
   for (const other of [rival, verifier])
-    expect(dataOf(await verify(undefined, other))).toMatchObject({
+    expect(checkData(await verify(undefined, other))).toMatchObject({
       verification_id: first?.verification_id,
       state: 'running',
     });
@@ -71,7 +71,7 @@ it('runs one at a time over all ledgers; an interrupted one has no result', asyn
   });
   await blocker.query('rollback');
   blocker.release();
-  const next = dataOf(await verify(undefined, rival));
+  const next = checkData(await verify(undefined, rival));
   await rival.idle();
   expect(await readLastVerification(ledger.reads)).toMatchObject({
     verification_id: next?.verification_id,

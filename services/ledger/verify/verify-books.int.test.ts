@@ -8,16 +8,16 @@ import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
 import { ledgerSchema, migrations } from '../schema.ts';
 import {
-  accountOf,
-  bitsOf,
   capture,
   cash,
-  contextOf,
   opening,
   placing,
   release,
   reversal,
   statusChange,
+  testAccount,
+  testBits,
+  testContext,
   transfer,
 } from '../test/test-kit.ts';
 import { bookRules, checkBooks } from './verify-books.ts';
@@ -27,8 +27,8 @@ import { bookRules, checkBooks } from './verify-books.ts';
  * a transaction that is rolled back. Exactly the named rules must find it; they are several only if several rules imply
  * the same.
  */
-const [savings, checking, emptied] = [accountOf(1, 'Savings'), accountOf(2, 'Checking'), accountOf(5, 'Savings')];
-const loan = accountOf(3, 'Loan');
+const [savings, checking, emptied] = [testAccount(1, 'Savings'), testAccount(2, 'Checking'), testAccount(5, 'Savings')];
+const loan = testAccount(3, 'Loan');
 let database: TestDatabase;
 let pool: Pool;
 
@@ -41,16 +41,16 @@ const item = (amount: number) => ({
     description: null,
   },
 });
-function batchOf(mode: 'independent' | 'atomic', n: number, items: ReturnType<typeof item>[]): Command {
-  const batch_id = idOf('batch', bitsOf(n));
-  return batchCommand({ batch_id, mode, items }, contextOf(n, { message_id: batch_id, fingerprint: bitsOf(n) }));
+function testBatch(mode: 'independent' | 'atomic', n: number, items: ReturnType<typeof item>[]): Command {
+  const batch_id = idOf('batch', testBits(n));
+  return batchCommand({ batch_id, mode, items }, testContext(n, { message_id: batch_id, fingerprint: testBits(n) }));
 }
 /** The id of the transaction that a posting makes on its first account. */
-const recordOf = ({ context }: Command) => context.message_id;
+const recordId = ({ context }: Command) => context.message_id;
 /** The last one is refused. */
 const batches = [
-  batchOf('atomic', 101, [item(0.1), item(0.2)]),
-  batchOf('independent', 102, [item(0.3), item(99_999)]),
+  testBatch('atomic', 101, [item(0.1), item(0.2)]),
+  testBatch('independent', 102, [item(0.3), item(99_999)]),
 ];
 
 beforeAll(async () => {
@@ -84,21 +84,21 @@ beforeAll(async () => {
     capture(70, { amount: '3', to: savings, final: false }),
   ];
   await runBatch(pool, holds, 0);
-  await runBatch(pool, [...batches, batchOf('atomic', 103, [item(0.5), item(99_999)])], 1);
+  await runBatch(pool, [...batches, testBatch('atomic', 103, [item(0.5), item(99_999)])], 1);
   const [deposited, moved] = [cash('Deposit', checking, '11.11'), transfer(savings, checking, '12.12')];
   const later = [
     deposited,
     moved,
-    reversal(recordOf(deposited)),
-    reversal(recordOf(moved)),
-    reversal(recordOf(moved)),
+    reversal(recordId(deposited)),
+    reversal(recordId(moved)),
+    reversal(recordId(moved)),
     transfer(savings, loan, '13.13'),
     placing(checking, '6', { n: 72, expires_at, context }),
     release(72),
     placing(checking, '99999', { n: 73, expires_at, context }),
     capture(71, { amount: '999' }),
-    statusChange(accountOf(4, 'Savings'), 'Frozen'),
-    statusChange(accountOf(4, 'Savings'), 'Inactive'),
+    statusChange(testAccount(4, 'Savings'), 'Frozen'),
+    statusChange(testAccount(4, 'Savings'), 'Inactive'),
   ];
   const { replies } = await runBatch(pool, later, 0);
   expect(replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code))).toEqual([
@@ -180,7 +180,7 @@ const paidOut = (of = customer): Legs => [
 ];
 const turnedLeg = (minor: number, direction: string) =>
   `(select transaction_id from transactions where amount_minor = ${minor} and direction = '${direction}' and reverses_transaction_id is not null)`;
-const secondOf = (n: number) => `8${bitsOf(n).slice(1)}`;
+const secondBits = (n: number) => `8${testBits(n).slice(1)}`;
 
 /**
  * Posts an operation of one or two transactions with these entries. The trigger of the entries is enabled, so that
@@ -194,18 +194,18 @@ function post(n: number, type: string, minor: number, own: Legs, entries: Legs =
   return `
     alter table entries enable trigger entries_posted;
     create temp table own_${n} as
-      select case i when 0 then '${bitsOf(n)}'::uuid else '${secondOf(n)}'::uuid end as transaction_id, * from (values ${transactions.join(', ')}) o (i, account_id, direction, reverses);
+      select case i when 0 then '${testBits(n)}'::uuid else '${secondBits(n)}'::uuid end as transaction_id, * from (values ${transactions.join(', ')}) o (i, account_id, direction, reverses);
     insert into transactions (transaction_id, operation_id, account_id, counterparty_account_id, transaction_type, direction, amount_minor, currency, status, reverses_transaction_id, actor, request_id, created_at)
-      select transaction_id, '${bitsOf(n)}', account_id, (select c.account_id from own_${n} c where c.i <> o.i), '${type}', direction, ${minor}, 'USD', 'Completed', reverses, 'a', 'r', now() from own_${n} o;
+      select transaction_id, '${testBits(n)}', account_id, (select c.account_id from own_${n} c where c.i <> o.i), '${type}', direction, ${minor}, 'USD', 'Completed', reverses, 'a', 'r', now() from own_${n} o;
     insert into entries
-      select e.account_id, last_sequence + row_number() over own, '${bitsOf(n)}', coalesce(o.transaction_id, '${bitsOf(n)}'), e.direction,
+      select e.account_id, last_sequence + row_number() over own, '${testBits(n)}', coalesce(o.transaction_id, '${testBits(n)}'), e.direction,
         case when (class = 'liability') = (e.direction = 'credit') then 'CR' else 'DR' end, ${minor}, 'USD',
         balance_minor + sum(case e.direction when 'credit' then ${minor} else ${-minor} end) over own, now()
       from (values ${legs.join(', ')}) e (i, account_id, direction) join accounts a using (account_id) left join own_${n} o using (account_id)
       window own as (partition by e.account_id order by e.i);
     alter table entries disable trigger all;`;
 }
-const transactionId = (n: number) => `'${bitsOf(n)}'`;
+const transactionId = (n: number) => `'${testBits(n)}'`;
 const reply = (name: string, from: string, to: string) =>
   `update commands set outcome = replace(outcome::text, '${from}', '${to}')::json where name = '${name}'`;
 const refusal = (name: string, mark: string) =>
@@ -377,23 +377,23 @@ const violations: [string, (string | undefined)[], string][] = [
   [
     'an entry whose operation differs from that of its transaction',
     [entries],
-    `update entries set operation_id = '${bitsOf(900)}' where operation_id = ${operation(1050)}`,
+    `update entries set operation_id = '${testBits(900)}' where operation_id = ${operation(1050)}`,
   ],
   ['a partly posted atomic batch', [wholeBatches], `update transactions set batch_id = null where amount_minor = 20`],
   [
     'a posted atomic batch that was refused',
     [wholeBatches],
-    `update transactions set batch_id = '${bitsOf(103)}' where operation_id = ${operation(2500)}`,
+    `update transactions set batch_id = '${testBits(103)}' where operation_id = ${operation(2500)}`,
   ],
   [
     'a batch with more transactions than items',
     [wholeBatches],
-    `update transactions set batch_id = '${bitsOf(102)}' where operation_id in (${operation(2500)}, ${operation(3000)})`,
+    `update transactions set batch_id = '${testBits(102)}' where operation_id in (${operation(2500)}, ${operation(3000)})`,
   ],
   [
     'a transaction of a batch that does not exist',
     [wholeBatches],
-    `update transactions set batch_id = '${bitsOf(900)}' where operation_id = ${operation(2500)}`,
+    `update transactions set batch_id = '${testBits(900)}' where operation_id = ${operation(2500)}`,
   ],
   [
     'an amount that is not that of the entry',
@@ -453,15 +453,15 @@ const violations: [string, (string | undefined)[], string][] = [
     'a transfer whose second leg has an id of its own',
     [pairs],
     `
-    update entries set transaction_id = '${bitsOf(900)}' where transaction_id = ${creditLeg(2500)};
-    update transactions set transaction_id = '${bitsOf(900)}' where transaction_id = ${creditLeg(2500)}`,
+    update entries set transaction_id = '${testBits(900)}' where transaction_id = ${creditLeg(2500)};
+    update transactions set transaction_id = '${testBits(900)}' where transaction_id = ${creditLeg(2500)}`,
   ],
   [
     'an operation without the transaction that it is named after',
     [pairs],
     `
-    update entries set operation_id = '${bitsOf(900)}' where operation_id = ${operation(1050)};
-    update transactions set operation_id = '${bitsOf(900)}' where operation_id = ${operation(1050)}`,
+    update entries set operation_id = '${testBits(900)}' where operation_id = ${operation(1050)};
+    update transactions set operation_id = '${testBits(900)}' where operation_id = ${operation(1050)}`,
   ],
   [
     'a refused withdrawal that would have raised the balance',
@@ -517,7 +517,7 @@ const violations: [string, (string | undefined)[], string][] = [
     ])}
     ${post(902, 'Transfer', 77, [
       [customer, 'credit', transactionId(900)],
-      [other, 'debit', `'${secondOf(901)}'`],
+      [other, 'debit', `'${secondBits(901)}'`],
     ])}`,
   ],
   [

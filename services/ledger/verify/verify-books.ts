@@ -53,7 +53,7 @@ function keptReplies(...names: CommandName[]): string {
 }
 
 /** SQL for a decimal of a reply in minor units: it has all decimal places of its currency. */
-const minorOf = (decimal: string) => `replace(${decimal}, '.', '')::numeric`;
+const minorSql = (decimal: string) => `replace(${decimal}, '.', '')::numeric`;
 const shownId = (prefix: string, uuid: string) => `'${prefix}_' || replace(${uuid}::text, '-', '')`;
 
 /**
@@ -180,21 +180,21 @@ const rules: Record<string, string> = {
     from (${keptReplies('reverse_transaction', 'capture_hold')}) c
       left join transactions t on id_key(t.transaction_id) = id_key(c.command_id) left join holds h on h.hold_id = t.hold_id
     where case when c.ok then t.status is distinct from 'Completed'
-        or ${minorOf("c.data ->> 'amount'")} is distinct from t.amount_minor or c.data ->> 'currency' <> t.currency or c.data ->> 'status' <> t.status
+        or ${minorSql("c.data ->> 'amount'")} is distinct from t.amount_minor or c.data ->> 'currency' <> t.currency or c.data ->> 'status' <> t.status
         or ${shownId('acc', 't.account_id')} <> coalesce(c.data ->> 'account_id', c.data ->> 'from_account_id')
         or ${shownId('acc', 't.counterparty_account_id')} <> coalesce(c.data ->> 'counterparty_account_id', c.data ->> 'to_account_id')
         or c.data ->> 'direction' <> t.direction or c.data ->> 'transaction_type' <> t.transaction_type
         or c.data ->> 'reverses_transaction_id' <> ${shownId('txn', 't.reverses_transaction_id')}
-        or (c.hold is not null and (h.hold_id is null or c.hold ->> 'hold_id' <> ${shownId('hld', 'h.hold_id')} or ${minorOf("c.hold ->> 'captured_amount'")} > h.captured_minor
+        or (c.hold is not null and (h.hold_id is null or c.hold ->> 'hold_id' <> ${shownId('hld', 'h.hold_id')} or ${minorSql("c.hold ->> 'captured_amount'")} > h.captured_minor
           or c.hold ->> 'status' not in ('Active', h.status)))
       else t.status = 'Completed' or position('"' || t.failure_code || '"' in c.reply) = 0 end`,
   'the kept reply to each hold that was placed or released is what the hold is, and what was refused is not there': `
     select c.command_id, c.name, h.hold_id, h.status, h.amount_minor, h.captured_minor, c.data
     from (${keptReplies('place_hold', 'release_hold')}) c
       left join holds h on id_key(h.hold_id) = id_key(case when c.ok then substr(c.data ->> 'hold_id', 5)::uuid when c.name = 'place_hold' then c.command_id end)
-    where case when c.ok then c.data ->> 'hold_id' is distinct from ${shownId('hld', 'h.hold_id')} or ${minorOf("c.data ->> 'amount'")} <> h.amount_minor or c.data ->> 'currency' <> h.currency
+    where case when c.ok then c.data ->> 'hold_id' is distinct from ${shownId('hld', 'h.hold_id')} or ${minorSql("c.data ->> 'amount'")} <> h.amount_minor or c.data ->> 'currency' <> h.currency
         or c.data ->> 'account_id' <> ${shownId('acc', 'h.account_id')} or (c.data ->> 'expires_at')::timestamptz <> h.expires_at
-        or (c.name = 'release_hold' and (h.status <> 'Released' or ${minorOf("c.data ->> 'captured_amount'")} <> h.captured_minor))
+        or (c.name = 'release_hold' and (h.status <> 'Released' or ${minorSql("c.data ->> 'captured_amount'")} <> h.captured_minor))
       else h.hold_id is not null end`,
   'the kept reply to each opening and change of status is what the account is, and each change of a status has one': `
     select c.command_id, c.name, a.account_id, a.status, a.status_version, c.data
@@ -203,7 +203,7 @@ const rules: Record<string, string> = {
       left join transactions t on c.name = 'open_ledger_account' and id_key(t.transaction_id) = id_key(a.account_id) and t.account_id = a.account_id
     where c.ok and (a.account_id is null or (c.data ->> 'status_version')::int > a.status_version
       or ((c.data ->> 'status_version')::int = a.status_version and coalesce(c.data ->> 'to_status', c.data ->> 'status') <> a.status)
-      or (c.name = 'open_ledger_account' and ${minorOf("c.data ->> 'balance'")} <> coalesce(t.amount_minor, 0)))
+      or (c.name = 'open_ledger_account' and ${minorSql("c.data ->> 'balance'")} <> coalesce(t.amount_minor, 0)))
     union all
     select null, 'change_ledger_account_status', a.account_id, a.status, a.status_version, null
     from accounts a left join (

@@ -22,15 +22,15 @@ import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
 import { ledgerSchema, migrations } from '../schema.ts';
 import {
-  accountOf,
-  bitsOf,
   capture,
   cash,
-  contextOf,
   opening,
   placing,
   release,
   reversal,
+  testAccount,
+  testBits,
+  testContext,
   transfer,
 } from '../test/test-kit.ts';
 import { eventRules } from './event-checks.ts';
@@ -42,7 +42,7 @@ import { verifyEvents } from './verify-events.ts';
 const names = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies TopicName[];
 /** Other messages that the ledger's relay publishes. */
 const topicsOfBank = [...names, 'accounts.commands'] as const satisfies TopicName[];
-const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
+const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
 let database: TestDatabase;
 let pool: Pool;
 let writes: Pool;
@@ -53,13 +53,13 @@ const prefixes: string[] = [];
 
 /** A transfer and a refusal, by one request. */
 function batch(): Command {
-  const batch_id = idOf('batch', bitsOf(77));
+  const batch_id = idOf('batch', testBits(77));
   const items = ['1.5', '99999'].map((amount) => ({
     transfer: { from_account_id: a.account_id, to_account_id: b.account_id, amount, currency: null, description: null },
   }));
   return batchCommand(
     { batch_id, mode: 'independent', items },
-    contextOf(77, { message_id: batch_id, fingerprint: bitsOf(77) }),
+    testContext(77, { message_id: batch_id, fingerprint: testBits(77) }),
   );
 }
 
@@ -94,9 +94,9 @@ beforeAll(async () => {
   for (const commands of [
     [cash('Deposit', a, '10.50'), moved],
     [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')],
-    [transfer(b, accountOf(3, 'Loan'), '5')],
+    [transfer(b, testAccount(3, 'Loan'), '5')],
     // Refused because of the destination: more than the Loan's outstanding amount.
-    [transfer(a, accountOf(3, 'Loan'), '36')],
+    [transfer(a, testAccount(3, 'Loan'), '36')],
   ])
     await book(commands);
   const { rows } = await pool.query<{ transaction_id: string }>(
@@ -155,7 +155,7 @@ async function broken(change: (messages: OutgoingMessage[], prefix: string) => O
   return brokenRules(prefix);
 }
 
-const isOf =
+const hasTopic =
   (name: TopicName, type = '') =>
   (message: OutgoingMessage) =>
     message.topic.endsWith(name) && (message.headers['ce_type'] ?? '').includes(type);
@@ -259,7 +259,7 @@ describe('errors are found', () => {
     [
       'an unknown type',
       eventRules.form,
-      changeFirst(isOf('transfers'), (message) => [
+      changeFirst(hasTopic('transfers'), (message) => [
         message,
         { ...message, headers: { ...message.headers, ce_type: 'corebanking.balance.v1' } },
       ]),
@@ -267,7 +267,7 @@ describe('errors are found', () => {
     [
       'an event of a transaction that does not exist',
       eventRules.committed,
-      changeFirst(isOf('transactions', 'failed'), (message) => [
+      changeFirst(hasTopic('transactions', 'failed'), (message) => [
         message,
         changed(another(message), ({ transaction }: { transaction: { transaction_id: string } }) => {
           transaction.transaction_id = `txn_${'e'.repeat(32)}`;
@@ -277,7 +277,7 @@ describe('errors are found', () => {
     [
       'an event of a transfer that does not exist',
       eventRules.committed,
-      changeFirst(isOf('transfers'), (message) => [
+      changeFirst(hasTopic('transfers'), (message) => [
         message,
         changed(another(message), ({ transfer }: { transfer: { transfer_id: string } }) => {
           transfer.transfer_id = `trf_${'e'.repeat(32)}`;
@@ -287,7 +287,7 @@ describe('errors are found', () => {
     [
       'a balance message that matches no entry',
       eventRules.committed,
-      changeFirst(isOf('balances'), (message) => [
+      changeFirst(hasTopic('balances'), (message) => [
         changed(message, (data: { sequence: number }) => {
           data.sequence = 99;
         }),
@@ -297,7 +297,7 @@ describe('errors are found', () => {
     [
       'another amount',
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         changed(message, ({ transaction }: { transaction: { amount: string } }) => {
           transaction.amount = '100.01';
         }),
@@ -306,7 +306,7 @@ describe('errors are found', () => {
     [
       'another reason',
       eventRules.same,
-      changeFirst(isOf('transactions', 'failed'), (message) => [
+      changeFirst(hasTopic('transactions', 'failed'), (message) => [
         changed(message, ({ transaction }: { transaction: { failure_code: string } }) => {
           transaction.failure_code = 'inactive_account';
         }),
@@ -315,7 +315,7 @@ describe('errors are found', () => {
     [
       'another destination',
       eventRules.same,
-      changeFirst(isOf('transfers'), (message) => [
+      changeFirst(hasTopic('transfers'), (message) => [
         changed(message, ({ transfer }: { transfer: { to_account_id: string } }) => {
           transfer.to_account_id = a.account_id;
         }),
@@ -324,14 +324,14 @@ describe('errors are found', () => {
     [
       'a missing entry',
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         changed(message, ({ entries }: { entries: unknown[] }) => entries.splice(1, 2)),
       ]),
     ],
     [
       'a wrong balance_after',
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         changed(message, (data: { balance_after: string }) => Object.assign(data, { balance_after: '7.00' })),
       ]),
     ],
@@ -345,14 +345,14 @@ describe('errors are found', () => {
     ).map(([what, change]): (typeof cases)[number] => [
       what,
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         changed(message, (data: object) => Object.assign(data, change)),
       ]),
     ]),
     [
       'a reversal of another transfer',
       eventRules.same,
-      changeFirst(isOf('transfers', 'reversed'), (message) => [
+      changeFirst(hasTopic('transfers', 'reversed'), (message) => [
         changed(message, ({ transfer }: { transfer: { reverses_transfer_id: string } }) => {
           transfer.reverses_transfer_id = `trf_${'0'.repeat(32)}`;
         }),
@@ -361,7 +361,7 @@ describe('errors are found', () => {
     [
       'a reversal in the direction of the transfer',
       eventRules.same,
-      changeFirst(isOf('transfers', 'reversed'), (message) => [
+      changeFirst(hasTopic('transfers', 'reversed'), (message) => [
         changed(message, ({ transfer }: { transfer: { from_account_id: string; to_account_id: string } }) => {
           [transfer.from_account_id, transfer.to_account_id] = [transfer.to_account_id, transfer.from_account_id];
         }),
@@ -370,7 +370,7 @@ describe('errors are found', () => {
     [
       'a balance that is a cent too high',
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         changed(message, (data: { balance_after: string }) => {
           data.balance_after = '100.01';
         }),
@@ -379,12 +379,12 @@ describe('errors are found', () => {
     [
       'another key',
       eventRules.same,
-      changeFirst(isOf('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }]),
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }]),
     ],
     [
       'another balance',
       eventRules.same,
-      changeFirst(isOf('balances'), (message) => [
+      changeFirst(hasTopic('balances'), (message) => [
         changed(message, (data: { balance: string }) => {
           data.balance = '7.00';
         }),
@@ -393,27 +393,27 @@ describe('errors are found', () => {
     [
       'different bytes with the same ce_id',
       eventRules.repeats,
-      changeFirst(isOf('transactions', 'completed'), (message) => [
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [
         message,
         { ...message, value: `${message.value} ` },
       ]),
     ],
-    ['an event that was skipped', eventRules.sequence, changeFirst(isOf('transactions', 'completed'), () => [])],
+    ['an event that was skipped', eventRules.sequence, changeFirst(hasTopic('transactions', 'completed'), () => [])],
     [
       'a Completed transaction without an event',
       eventRules.missing,
-      (messages) => messages.toSpliced(messages.findLastIndex(isOf('transactions', 'completed')), 1),
+      (messages) => messages.toSpliced(messages.findLastIndex(hasTopic('transactions', 'completed')), 1),
     ],
     [
       'a Failed transaction that was not published',
       eventRules.missing,
-      changeFirst(isOf('transactions', 'failed'), () => []),
+      changeFirst(hasTopic('transactions', 'failed'), () => []),
     ],
-    ['a transfer that was not published', eventRules.missing, changeFirst(isOf('transfers'), () => [])],
+    ['a transfer that was not published', eventRules.missing, changeFirst(hasTopic('transfers'), () => [])],
     [
       'an event of a hold that does not exist',
       eventRules.committed,
-      changeFirst(isOf('holds'), (message) => [
+      changeFirst(hasTopic('holds'), (message) => [
         message,
         changed(another(message), ({ hold }: { hold: { hold_id: string } }) => {
           hold.hold_id = `hld_${'e'.repeat(32)}`;
@@ -423,7 +423,7 @@ describe('errors are found', () => {
     [
       'a wrong amount of a hold',
       eventRules.same,
-      changeFirst(isOf('holds'), (message) => [
+      changeFirst(hasTopic('holds'), (message) => [
         changed(message, ({ hold }: { hold: { amount: string } }) => {
           hold.amount = '20.01';
         }),
@@ -432,7 +432,7 @@ describe('errors are found', () => {
     [
       'a wrong captured amount of a hold',
       eventRules.same,
-      changeFirst(isOf('holds'), (message) => [
+      changeFirst(hasTopic('holds'), (message) => [
         changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
           hold.captured_amount = '7.01';
         }),
@@ -441,28 +441,28 @@ describe('errors are found', () => {
     [
       'a wrong end of a hold',
       eventRules.same,
-      changeFirst(isOf('holds', 'released'), (message) => [
+      changeFirst(hasTopic('holds', 'released'), (message) => [
         changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
           hold.captured_amount = '9.99';
         }),
       ]),
     ],
-    ['a change of a hold that was skipped', eventRules.sequence, changeFirst(isOf('holds', 'captured'), () => [])],
+    ['a change of a hold that was skipped', eventRules.sequence, changeFirst(hasTopic('holds', 'captured'), () => [])],
     [
       'a missing last change of a hold',
       eventRules.missing,
-      (messages) => messages.toSpliced(messages.findLastIndex(isOf('holds')), 1),
+      (messages) => messages.toSpliced(messages.findLastIndex(hasTopic('holds')), 1),
     ],
     [
       'a wrong available balance',
       eventRules.same,
       (messages) =>
         messages.toSpliced(
-          messages.findLastIndex((message) => isOf('balances')(message) && message.key === a.account_id),
+          messages.findLastIndex((message) => hasTopic('balances')(message) && message.key === a.account_id),
           1,
           changed(
             messages.findLast(
-              (message) => isOf('balances')(message) && message.key === a.account_id,
+              (message) => hasTopic('balances')(message) && message.key === a.account_id,
             ) as OutgoingMessage,
             (data: { available_balance: string }) => {
               data.available_balance = '999.00';
@@ -475,19 +475,19 @@ describe('errors are found', () => {
       eventRules.balances,
       (messages) =>
         messages.toSpliced(
-          messages.findLastIndex((message) => isOf('balances')(message) && message.key === a.account_id),
+          messages.findLastIndex((message) => hasTopic('balances')(message) && message.key === a.account_id),
           1,
         ),
     ],
     [
       'an old balance as the last message',
       eventRules.balances,
-      (messages) => [...messages, messages.find(isOf('balances')) as OutgoingMessage],
+      (messages) => [...messages, messages.find(hasTopic('balances')) as OutgoingMessage],
     ],
     [
       'a missing balance',
       eventRules.balances,
-      (messages) => messages.filter((message) => !(isOf('balances')(message) && message.key === a.account_id)),
+      (messages) => messages.filter((message) => !(hasTopic('balances')(message) && message.key === a.account_id)),
     ],
   ];
   it.each(cases)('%s', async (_, rule, change) => {

@@ -7,7 +7,7 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
 import { writeAttempts } from './store.ts';
-import { type Attempt, healthOf, verdictOf } from './verdict.ts';
+import { type Attempt, judgeAttempt, judgeHealth } from './verdict.ts';
 
 /**
  * Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. Until the
@@ -19,13 +19,13 @@ export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonl
       'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
       [webhook_id],
     );
-    const ended = attempts.map((attempt) => ({ ...attempt, ...verdictOf(attempt, Math.random()) }));
+    const ended = attempts.map((attempt) => ({ ...attempt, ...judgeAttempt(attempt, Math.random()) }));
     // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
     await writeAttempts(client, webhook_id, ended);
     const [webhook] = rows;
     if (webhook?.status !== 'Active') return { ended };
     const { client_id } = webhook;
-    const { failing_since, disabled } = healthOf(webhook.failing_since, attempts, now);
+    const { failing_since, disabled } = judgeHealth(webhook.failing_since, attempts, now);
     if (failing_since !== webhook.failing_since)
       await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhook_id, failing_since]);
     if (disabled)

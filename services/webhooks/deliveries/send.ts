@@ -44,7 +44,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
       request.on('error', (error: NodeJS.ErrnoException) => {
         if (answer) return;
         const isStale = request.reusedSocket && error.code === 'ECONNRESET' && !isRepeat;
-        failure = isStale ? attempt(url, headers, body, endsAt, true) : unanswered(reasonOf(error));
+        failure = isStale ? attempt(url, headers, body, endsAt, true) : unanswered(failureReason(error));
       });
       request.on('response', (response) => {
         const { statusCode = 0 } = response;
@@ -87,7 +87,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
  * Returns what the webhook's owner may learn: the error code of the system or of TLS, which contains no
  * internal address.
  */
-function reasonOf({ code = 'unknown', message }: NodeJS.ErrnoException): string {
+function failureReason({ code = 'unknown', message }: NodeJS.ErrnoException): string {
   return ['EPRIVATE', 'ELATE'].includes(code) ? message : `the connection failed (${code})`;
 }
 

@@ -28,7 +28,7 @@ export function isDelivered({ response_status: status }: Pick<Attempt, 'response
 }
 
 /** `random`: 0 to 1. */
-export function verdictOf(attempt: Attempt, random: number): Verdict {
+export function judgeAttempt(attempt: Attempt, random: number): Verdict {
   if (isDelivered(attempt)) return { status: 'Delivered' };
   const delay = retryDelaysMs[attempt.tries];
   if (delay === undefined || attempt.response_status === gone) return { status: 'Failed' };
@@ -39,7 +39,7 @@ export function verdictOf(attempt: Attempt, random: number): Verdict {
  * Returns since when deliveries have failed and, if the webhook must be disabled, why. Attempts of one webhook
  * are in the order in which they ended.
  */
-export function healthOf(
+export function judgeHealth(
   failingSince: string | null,
   attempts: readonly Attempt[],
   now: string,

@@ -7,7 +7,7 @@ import { storeEvents } from './store-events.ts';
 /** GET /events as implemented by webhooks, with a real Postgres. */
 const harness = useWebhooks();
 
-const idsOf = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
+const eventIds = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
 /** A cursor after all stored events. */
 const end = async () => {
   const { rows } = await harness.owner.query<{ position: bigint }>('select position from event_head');
@@ -20,7 +20,7 @@ describe('events', () => {
     const taken = [1, 2, 3].map((sequence) => completed(account, sequence));
     await harness.take(...taken);
     const { items } = await harness.events({ account_id: account });
-    expect(items.map(({ id }) => id)).toEqual(idsOf(taken));
+    expect(items.map(({ id }) => id)).toEqual(eventIds(taken));
     const { headers, value } = taken[0]!;
     expect(items[0]).toEqual({
       specversion: '1.0',

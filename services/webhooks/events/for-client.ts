@@ -1,6 +1,6 @@
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { ownersOf } from './store-events.ts';
+import { readOwners } from './store-events.ts';
 
 type Entry = { account_id: string };
 const accountIds = /acc_[0-9a-f]{32}/g;
@@ -11,7 +11,7 @@ export async function showTo<Row extends { event: string | null; client_id: stri
   rows: readonly Row[],
 ): Promise<Row[]> {
   const named = rows.flatMap(({ event, client_id }) => (client_id === null ? [] : (event?.match(accountIds) ?? [])));
-  const owners = await ownersOf(queries, named);
+  const owners = await readOwners(queries, named);
   return rows.map((row) => {
     if (row.event === null || row.client_id === null) return row;
     const isOwn = (account: string) => owners.get(account) === row.client_id;

@@ -30,10 +30,10 @@ export function readEvent({ headers, key: subject, value }: ReceivedMessage): Fe
   if (time < '0001') return undefined;
   const common = { specversion: '1.0', id, source, type, subject, time, datacontenttype: 'application/json' };
   const event = `${JSON.stringify({ ...common, dataschema }).slice(0, -1)},"data":${String(value)}}`;
-  return { event_id: id, type, subject, occurred_at: time, subjects: subjectsOf(type, data as Data), event };
+  return { event_id: id, type, subject, occurred_at: time, subjects: listSubjects(type, data as Data), event };
 }
 
-function subjectsOf(type: string, data: Data): string[] {
+function listSubjects(type: string, data: Data): string[] {
   // Those about approvals and about probing for accounts are visible only to the bank, whichever client they concern.
   if (/^corebanking\.(approval|transaction\.account_not_found)\./.test(type)) return [];
   const parts = [data, data['transaction'], data['transfer'], data['account'], data['hold']].filter(

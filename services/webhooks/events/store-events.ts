@@ -90,7 +90,7 @@ async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise
 }
 
 /** Returns the known owners of these accounts. */
-export async function ownersOf(queries: Queries, accountIds: readonly string[]): Promise<Map<string, string>> {
+export async function readOwners(queries: Queries, accountIds: readonly string[]): Promise<Map<string, string>> {
   if (accountIds.length === 0) return new Map();
   const { rows } = await queries.query<{ account_id: string; client_id: string }>(
     'select account_id, client_id from account_owners where account_id = any($1)',

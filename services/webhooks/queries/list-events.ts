@@ -7,7 +7,7 @@ import { cutPage, Where } from '#libs/postgres/keyset.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { showTo } from '../events/for-client.ts';
-import { ownersOf } from '../events/store-events.ts';
+import { readOwners } from '../events/store-events.ts';
 import type { Read } from './queries.ts';
 
 /**
@@ -20,9 +20,9 @@ const maxExamined = 10_000;
  * A cursor is a position in the order of events, and when it was issued, in seconds: it is valid for as long as events
  * are kept. It contains no secret: a caller who invents one still sees only its own events.
  */
-const cursorOf = (position: bigint, issuedS: number): string => `${position.toString(36)}-${issuedS.toString(36)}`;
+const formatCursor = (position: bigint, issuedS: number): string => `${position.toString(36)}-${issuedS.toString(36)}`;
 
-function placeOf(cursor: string): { position: bigint; issuedS: number } | undefined {
+function parseCursor(cursor: string): { position: bigint; issuedS: number } | undefined {
   const [, position = '', issued = ''] = /^([0-9a-z]{1,12})-([0-9a-z]{1,8})$/.exec(cursor) ?? [];
   const place = Number.parseInt(position, 36);
   return Number.isSafeInteger(place) ? { position: BigInt(place), issuedS: Number.parseInt(issued, 36) } : undefined;
@@ -43,14 +43,14 @@ export async function listEvents(
   { after, types, account_id, limit }: MessageData<'list_events'>,
 ): Promise<ReplyBody> {
   const issuedS = Math.floor(now / 1000);
-  const place = after === undefined ? { position: 0n, issuedS } : placeOf(after);
+  const place = after === undefined ? { position: 0n, issuedS } : parseCursor(after);
   if (!place) return invalid('after is not a cursor of this list');
   if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
     return invalid('after is older than the events that are kept: begin without it');
   const client_id = context.bound_client_id ?? null;
   const page = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
     ok: true,
-    data: { items, cursor: cursorOf(position, issuedS), more },
+    data: { items, cursor: formatCursor(position, issuedS), more },
   });
   const readPage = async (client: Queries): Promise<ReplyBody> => {
     const head = await client.query<{ position: bigint }>('select position from event_head');
@@ -79,7 +79,7 @@ export async function listEvents(
 
 async function isShown(client: Queries, accountId: string, clientId: string | null): Promise<boolean> {
   if (!isId('account', accountId)) return false;
-  return clientId === null || (await ownersOf(client, [accountId])).get(accountId) === clientId;
+  return clientId === null || (await readOwners(client, [accountId])).get(accountId) === clientId;
 }
 
 /**

@@ -8,7 +8,14 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
-import { deliveryColumns, findWebhook, ordinalOf, reach, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
+import {
+  deliveryColumns,
+  findWebhook,
+  parseOrdinal,
+  reach,
+  webhookColumns,
+  webhookNotFound,
+} from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
 export interface Read {
@@ -89,7 +96,7 @@ async function listDeliveries(
     columns: deliveryColumns,
     filters: { webhook_id, status },
     order: ['ordinal'],
-    values: ({ id }: Position) => (ordinalOf(id) === undefined ? undefined : [ordinalOf(id)]),
+    values: ({ id }: Position) => (parseOrdinal(id) === undefined ? undefined : [parseOrdinal(id)]),
     position: ({ created_at: at, delivery_id: id }: Delivery) => ({ at, id }),
     item: (delivery: Delivery) => delivery,
   };

@@ -9,7 +9,7 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { rehearse, requireReplication, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumerOptions, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { recordIn, recording } from '#libs/service/dead-lettered.ts';
-import { outcomeOf } from '#libs/service/measures.ts';
+import { outcomeLabel } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { type KnownCommand, refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import { auditMessage } from '../audit.ts';
@@ -20,7 +20,7 @@ interface CommandDeps extends Reader, Pick<CommandConsumerOptions<Request>, 'rep
   addresses: Work['addresses'];
   /** Returns the bank's time in ms since 1970. */
   now: () => number;
-  /** Called after the commit. The outcome is that of outcomeOf. */
+  /** Called after the commit. The outcome is that of outcomeLabel. */
   onExecuted(name: string, outcome: string): void;
 }
 
@@ -38,7 +38,7 @@ export function webhooksCommands(deps: CommandDeps) {
       const [{ content }] = group as [Item<Request>];
       const { address, context, name } = content;
       const body = await transaction(deps.pool, (client) => executeCommand(client, content, deps));
-      return { answers: [{ address, body, context }], afterwards: () => deps.onExecuted(name, outcomeOf(body)) };
+      return { answers: [{ address, body, context }], afterwards: () => deps.onExecuted(name, outcomeLabel(body)) };
     },
   });
 }

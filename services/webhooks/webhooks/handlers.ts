@@ -8,7 +8,7 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '../deliveries/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
 import { startFirst } from '../deliveries/store.ts';
-import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from './store.ts';
+import { deliveryColumns, findWebhook, parseOrdinal, webhookColumns, webhookNotFound } from './store.ts';
 
 /** The arguments of a handler. It runs in the transaction that stores the command's record. */
 export interface Work {
@@ -180,7 +180,7 @@ async function testWebhook({ client, now }: OwnWork, { webhook_id }: MessageData
 }
 
 async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
-  const key = [webhook_id, ordinalOf(delivery_id)];
+  const key = [webhook_id, parseOrdinal(delivery_id)];
   const found = await client.query<Pick<Delivery, 'status'> & { is_kept: boolean }>(
     `select status, body is not null or exists (select from events where position = d.event_position) as is_kept
      from deliveries d where webhook_id = $1 and ordinal = $2`,

@@ -49,7 +49,7 @@ export const deliveryColumns = `'dlv_' || lpad(to_hex(ordinal), 32, '0') as deli
 const maxOrdinal = 2n ** 63n - 1n;
 
 /** Returns the ordinal of a delivery id, or undefined if the id is malformed. */
-export function ordinalOf(deliveryId: string): bigint | undefined {
+export function parseOrdinal(deliveryId: string): bigint | undefined {
   const ordinal = isId('delivery', deliveryId) ? BigInt(`0x${deliveryId.slice(4)}`) : undefined;
   return ordinal !== undefined && ordinal <= maxOrdinal ? ordinal : undefined;
 }

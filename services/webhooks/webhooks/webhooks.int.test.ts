@@ -81,9 +81,9 @@ describe('a webhook', () => {
     const byAlice = { actor: 'jwt:x|alice', request_id: 'req-revocation', address: '192.0.2.7' };
     const reply = await harness.done('disable_webhooks', asked, { source: source.accounts, ...byAlice });
     expect(reply.disabled.toSorted()).toEqual([made.webhook_id, bound.webhook_id].sort());
-    const statusOf = async ({ webhook_id }: { webhook_id: string }) =>
+    const readStatus = async ({ webhook_id }: { webhook_id: string }) =>
       (await harness.done('get_webhook', { webhook_id })).status;
-    expect([await statusOf(made), await statusOf(bound), await statusOf(other)]).toEqual([
+    expect([await readStatus(made), await readStatus(bound), await readStatus(other)]).toEqual([
       'Disabled',
       'Disabled',
       'Active',
@@ -161,7 +161,7 @@ describe('a webhook', () => {
   it('is disabled with the key that last set its URL or its secret, until somebody else makes it Active', async () => {
     // contract: webhooks-9
     const owner = { actor: 'key:key_owner' };
-    const statusOf = async (webhook_id: string) => (await harness.done('get_webhook', { webhook_id })).status;
+    const readStatus = async (webhook_id: string) => (await harness.done('get_webhook', { webhook_id })).status;
     const ways = [
       (webhook_id: string, by: object) =>
         harness.done('update_webhook', { webhook_id, changes: { url: 'https://thief.example/' } }, by),
@@ -182,7 +182,10 @@ describe('a webhook', () => {
       const actors = [thief.actor];
       expect(await harness.done('list_webhooks_set_by', { actors })).toEqual([taken.webhook_id]);
       expect(await revoke(actors)).toMatchObject({ data: { disabled: [taken.webhook_id] } });
-      expect([await statusOf(taken.webhook_id), await statusOf(recovered.webhook_id)]).toEqual(['Disabled', 'Active']);
+      expect([await readStatus(taken.webhook_id), await readStatus(recovered.webhook_id)]).toEqual([
+        'Disabled',
+        'Active',
+      ]);
       const resumption = { webhook_id: taken.webhook_id, changes: { status: 'Active' as const } };
       for (const command of [
         () => harness.send('update_webhook', resumption, thief),
@@ -191,7 +194,7 @@ describe('a webhook', () => {
         expect(await command()).toEqual(refusedWith('insufficient_scope'));
       await harness.done('update_webhook', resumption, owner);
       expect(await revoke(actors)).toMatchObject({ data: { disabled: [] } });
-      expect(await statusOf(taken.webhook_id)).toBe('Active');
+      expect(await readStatus(taken.webhook_id)).toBe('Active');
     }
     expect(await revoke([owner.actor])).toMatchObject({ ok: true });
     expect((await harness.done('list_webhooks_set_by', { actors: [owner.actor] })).length).toBe(4);

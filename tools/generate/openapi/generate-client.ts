@@ -76,14 +76,14 @@ function pageCall(name: EndpointName, endpoint: Endpoint): string[] {
 /** Returns an interface if the schema is one object, otherwise a type. */
 function declaration(name: string, schema: Json): string {
   if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
-  const options = optionsOf(schema).map((option) =>
-    option['type'] === 'object' ? multiline(option, '  ') : typeOf(option, '  '),
+  const options = unionMembers(schema).map((option) =>
+    option['type'] === 'object' ? multiline(option, '  ') : toTypeScript(option, '  '),
   );
   return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
 }
 
 /** Returns the members of a union; for any other schema, the schema itself. */
-function optionsOf(schema: Json): Json[] {
+function unionMembers(schema: Json): Json[] {
   const {
     anyOf,
     oneOf,
@@ -104,7 +104,7 @@ function call(name: EndpointName, endpoint: Endpoint): string {
     ...(description === undefined ? [] : [description]),
     needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`,
   ].join(' ');
-  const result = typeOf(schemaRef(endpoint.result), '  ');
+  const result = toTypeScript(schemaRef(endpoint.result), '  ');
   const answer =
     shape === 'page' || shape === 'document'
       ? `Pages<${result}>`
@@ -127,13 +127,13 @@ function input({ path, query, body }: Endpoint): { type: string; optional: boole
   const properties = { ...(inPath['properties'] as Json), ...(rest['properties'] as Json | undefined) };
   const required = [...names, ...((rest['required'] as string[] | undefined) ?? [])];
   if (rest['oneOf'] === undefined)
-    return { type: typeOf({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
-  const union = typeOf(rest, '  ');
-  return { type: names.length === 0 ? union : `${typeOf(inPath, '  ')} & (${union})`, optional: false };
+    return { type: toTypeScript({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
+  const union = toTypeScript(rest, '  ');
+  return { type: names.length === 0 ? union : `${toTypeScript(inPath, '  ')} & (${union})`, optional: false };
 }
 
 /** Returns the TypeScript type of a schema. Throws for schemas that this project does not use. */
-function typeOf(schema: Json, indent: string): string {
+function toTypeScript(schema: Json, indent: string): string {
   const name = named.get(JSON.stringify(schema));
   if (name !== undefined) return name;
   const {
@@ -151,19 +151,19 @@ function typeOf(schema: Json, indent: string): string {
     properties?: Json;
     additionalProperties?: Json;
   };
-  const options = optionsOf(schema);
-  if (options.length > 1) return options.map((option) => typeOf(option, indent)).join(' | ');
+  const options = unionMembers(schema);
+  if (options.length > 1) return options.map((option) => toTypeScript(option, indent)).join(' | ');
   if ($ref !== undefined) return $ref.replace(/^.*\//, '');
   if (constant !== undefined || options[0]?.['const'] !== undefined) return literal(constant ?? options[0]?.['const']);
   if (type === 'array' && items !== undefined)
-    return optionsOf(items).length > 1 && !named.has(JSON.stringify(items))
-      ? `(${typeOf(items, indent)})[]`
-      : `${typeOf(items, indent)}[]`;
+    return unionMembers(items).length > 1 && !named.has(JSON.stringify(items))
+      ? `(${toTypeScript(items, indent)})[]`
+      : `${toTypeScript(items, indent)}[]`;
   if (type === 'integer' || type === 'number') return 'number';
   if (type === 'string' || type === 'boolean' || type === 'null') return type;
   if (type === 'object' && properties !== undefined) return object(schema, indent);
   if (type === 'object')
-    return `Record<string, ${additionalProperties === undefined ? 'unknown' : typeOf(additionalProperties, indent)}>`;
+    return `Record<string, ${additionalProperties === undefined ? 'unknown' : toTypeScript(additionalProperties, indent)}>`;
   if (Object.keys(schema).length === 0) return 'unknown';
   throw new TypeError(`no TypeScript for ${JSON.stringify(schema)}`);
 }
@@ -175,7 +175,7 @@ function fields(
   indent: string,
 ): string[] {
   return Object.entries(properties).map(
-    ([name, field]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(field, indent)}`,
+    ([name, field]) => `${name}${required.includes(name) ? '' : '?'}: ${toTypeScript(field, indent)}`,
   );
 }
 

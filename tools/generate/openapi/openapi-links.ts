@@ -4,7 +4,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Path parameters whose names differ from those of the fields. */
-const fieldOf: Record<string, string> = { accountNumber: 'account_number' };
+const fieldNames: Record<string, string> = { accountNumber: 'account_number' };
 
 /**
  * Returns the OpenAPI links of a creation: every operation whose path contains the id or the number of the created
@@ -17,7 +17,7 @@ export function links(name: EndpointName): { links?: Json } {
   const fields = ownNames(result);
   const found = Object.entries(endpoints).flatMap(([target, { path, summary }]) => {
     const [, parameter = ''] = /:(\w+)/.exec(path) ?? [];
-    const field = fieldOf[parameter] ?? parameter;
+    const field = fieldNames[parameter] ?? parameter;
     return fields.includes(field)
       ? [[target, { operationId: target, parameters: { [parameter]: `${data}/${field}` }, description: summary }]]
       : [];
