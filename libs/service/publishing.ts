@@ -23,7 +23,7 @@ export interface PublishingDependencies extends Pick<RunContext, 'logger' | 'onS
   now: () => number;
 }
 
-export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'republish' | 'history'> {
+export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'states' | 'history'> {
   service: 'ledger' | 'accounts' | 'webhooks';
   schema: string;
   signReply?: (message: OutgoingMessage) => void;
@@ -69,7 +69,7 @@ export function createPublishing(
     logger,
     observe: measureOutbox(metrics, () => relay, tracePublished),
     topicName: (name) => topicName(prefix, name as TopicName),
-    ...(options.republish && { republish: options.republish }),
+    ...(options.states && { states: options.states }),
     ...(options.history && { history: options.history }),
   });
   onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { EventData } from '#libs/contracts/events.ts';
 import { events } from '#libs/contracts/events.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import type { StateName } from '#libs/postgres/outbox/doubts.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { States } from '#libs/postgres/outbox/stale-states.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import type { ClientRow } from './clients/client-store.ts';
@@ -95,18 +95,17 @@ function stateOf<T extends typeof accountType | typeof clientType>(
   return { id: randomUUID(), topic: events[type].topic, key, type, time, headers, payload: JSON.stringify(data) };
 }
 
-/** Publishes the current states again, in one transaction, so that late copies of older ones are replaced (decision 25). */
-export async function republishMastersOf(
-  pool: Pool,
-  states: readonly StateName[],
-  topics: { accounts: string; clients: string },
-  now: string,
-): Promise<void> {
-  const keysOf = (name: string) => [
-    ...new Set(states.flatMap(({ topic, key }) => (topic === name && key !== null ? [key] : []))),
-  ];
-  const wanted = { accounts: keysOf(topics.accounts), clients: keysOf(topics.clients) };
-  if (wanted.accounts.length + wanted.clients.length > 0) await republish(pool, wanted, now);
+/** The states that the relay publishes again, because late copies of older ones may be the last records (decision 25). */
+export function masterStates(pool: Pool, now: () => number): States {
+  const [accounts, clients] = [events[accountType].topic, events[clientType].topic];
+  return {
+    topics: [accounts, clients],
+    republish(names) {
+      const keysOf = (name: string) => names.flatMap(({ topic, key }) => (topic === name ? (key ?? []) : []));
+      const wanted = { accounts: keysOf(accounts), clients: keysOf(clients) };
+      return republish(pool, wanted, new Date(now()).toISOString());
+    },
+  };
 }
 
 const atOnce = 500;

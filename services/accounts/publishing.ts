@@ -9,7 +9,7 @@ import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts'
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import type { AccountsConfig } from './config.ts';
-import { republishMastersOf } from './masters.ts';
+import { masterStates } from './masters.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
 
@@ -18,7 +18,7 @@ const deadLetterTimeoutMs = 2000;
 
 interface Dependencies extends PublishingDependencies {
   keys: MacKeys;
-  /** The pool of the service itself, for the states that `republish` reads; the relay has its own pool. */
+  /** The pool of the service itself, for the states that are published again; the relay has its own pool. */
   pool: Pool;
 }
 
@@ -29,14 +29,13 @@ export function createAccountsPublishing(
   { keys, pool, ...common }: Dependencies,
 ) {
   const prefix = config.TOPIC_PREFIX;
-  const masters = { accounts: topicName(prefix, 'account-masters'), clients: topicName(prefix, 'client-masters') };
   const publishing = createPublishing(kafka, config, {
     ...common,
     service: 'accounts',
     schema,
     signReply: replySigner(prefix, keys),
     signEvent: eventSigner(config, keys),
-    republish: (states) => republishMastersOf(pool, states, masters, new Date(common.now()).toISOString()),
+    states: masterStates(pool, common.now),
   });
   return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
 }

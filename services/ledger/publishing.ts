@@ -46,7 +46,14 @@ export function createLedgerPublishing(
     relayPool: pools.relayPool,
     maxQueued: 50_000,
     signReply: (message) => void (message.topic === forAccounts && sign(message)),
-    republish: (states) => republishBalances(pools.writes, states, topicName(prefix, 'balances')),
+    states: {
+      topics: ['balances'],
+      republish: (states) =>
+        republishBalances(
+          pools.writes,
+          states.map(({ key }) => key),
+        ),
+    },
     history,
   });
   const audits = new Publisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });

@@ -135,8 +135,8 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: relayRead,
-        find: 'where published_at is null and batch_id <> all($2::bigint[])',
-        replace: 'where batch_id > $3 and batch_id <> all($2::bigint[])',
+        find: "readStatement('published_at is null",
+        replace: "readStatement('batch_id > $3",
       },
       {
         file: relayRead,
@@ -151,8 +151,8 @@ import { isPosting, openBooks } from './books.ts';`,
       { file: relay, find: 'readUnpublished } from', replace: 'readUnpublished, seen } from' },
       {
         file: relay,
-        find: '    this.#unmarked.ids.push(...batches',
-        replace: '    seen.last = last.batch_id;\n    this.#unmarked.ids.push(...batches',
+        find: '    this.#unmarked.ids.push(...ids',
+        replace: '    seen.last = last.batch_id;\n    this.#unmarked.ids.push(...ids',
       },
     ],
     tests: 'libs/postgres/outbox',
@@ -327,26 +327,53 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: relay,
-        find: '    this.#forgetUnmarked();\n    void',
-        replace: '    void',
+        find: '    this.#forgetUnmarked();\n    if',
+        replace: '    if',
       },
     ],
     tests: 'libs/postgres/outbox',
   },
   {
-    name: 'a takeover doubts only the first chunk',
+    name: 'a takeover doubts only what is unpublished',
+    edits: [
+      { file: relayRead, find: '- $2::int * interval', replace: '- 0 * $2::int * interval' },
+      {
+        file: relayRead,
+        find: "created_at < (select created_at from published) - interval '1 minute'",
+        replace: 'created_at <= (select created_at from published)',
+      },
+    ],
+    tests: 'tests/events',
+  },
+  {
+    name: 'a takeover doubts nothing',
     edits: [
       {
         file: relay,
-        find: 'messages.length < maxEvents ? 0 : this.#takenOver - 1;',
-        replace: '0;',
+        find: 'if (taken && taken.formerEndedAt !== null)',
+        replace: 'if (taken && taken.formerEndedAt === "")',
       },
     ],
-    tests: 'libs/postgres/outbox',
+    tests: 'tests/events',
   },
   {
-    name: 'a relay that stops forgets what is doubtful',
-    edits: [{ file: relay, find: '    await this.#doubts.republishAll();\n', replace: '' }],
+    name: 'a failed send is not in doubt',
+    edits: [{ file: relay, find: '      this.#stale.add(rangeOf(ids), lateMs);\n', replace: '' }],
+    tests: 'tests/events',
+  },
+  {
+    name: 'what was published without the lease is not in doubt',
+    edits: [{ file: relay, find: 'if (!this.#lease.held()) this.#stale', replace: 'if (lateMs < 0) this.#stale' }],
+    tests: 'tests/events',
+  },
+  {
+    name: 'states are not swept',
+    edits: [{ file: relay, find: 'Math.min(maxSweepMs, retainMs / 2)', replace: 'maxSweepMs * 1000' }],
+    tests: 'tests/events',
+  },
+  {
+    name: 'a relay in doubt leaves the lease as if it were in none',
+    edits: [{ file: relay, find: '.release(!this.#stale.isEmpty)', replace: '.release(false)' }],
     tests: 'libs/postgres/outbox',
   },
   {

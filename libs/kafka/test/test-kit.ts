@@ -114,6 +114,11 @@ export class FaultProxy {
     }
   }
 
+  /** Delivers to the brokers what was sent on stalled connections, as a network does that is mended. */
+  deliver(): void {
+    for (const { client } of this.#pairs) if (this.#stalled.has(client)) client.resume();
+  }
+
   #join(client: net.Socket, address: string): void {
     if (this.mode === 'cut') return void client.destroy();
     const [host = '', port] = address.split(':');

@@ -8,11 +8,14 @@ const leaseMs = 3000;
  */
 const trustMs = 2500;
 
-const acquireStatement = `with former as (select holder from outbox_lease)
+/** The holder after a release that left nothing in doubt. */
+const nobody = 'nobody';
+
+const acquireStatement = `with former as (select holder, expires_at from outbox_lease)
   insert into outbox_lease (holder, expires_at) values ($1, clock_timestamp() + $2::int * interval '1 millisecond')
   on conflict (only_row) do update set holder = excluded.holder, expires_at = excluded.expires_at
   where outbox_lease.holder = excluded.holder or outbox_lease.expires_at <= clock_timestamp()
-  returning (select holder from former) as former`;
+  returning (select expires_at from former where holder <> all(array[$1, '${nobody}'])) as former_ended_at`;
 
 /**
  * A single statement locks the lease row while it runs, so no other process can take the lease between check and mark.
@@ -31,19 +34,23 @@ export interface Lease {
   held(): boolean;
   /**
    * Takes the lease, also from a holder that has not renewed it in time. Returns false if another process
-   * holds it. It is a takeover if another process was the last one to hold it.
+   * holds it. `formerEndedAt`: when the lease of another process ended that may have left messages in doubt.
    */
-  acquire(): Promise<false | { isTakeover: boolean }>;
+  acquire(): Promise<false | { formerEndedAt: string | null }>;
   /** Marks batches as published and renews the lease. Returns false, with nothing marked, if the lease was lost. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  release(): Promise<void>;
+  /** Ends the lease. `isInDoubt`: a message of this holder may still be written. */
+  release(isInDoubt: boolean): Promise<void>;
 }
 
 /** The right to publish one schema's outbox, stored in the row of outbox_lease. It has at most one holder at a time. */
 export function createLease(pool: Pool, holder: string): Lease {
   let trustedUntil = 0;
+  let releasedAt = 0;
 
-  function settle(askedAt: number, held: boolean): boolean {
+  function settle(askedAt: number, answer: boolean): boolean {
+    // The response to an earlier heartbeat may arrive after the release.
+    const held = answer && askedAt > releasedAt;
     trustedUntil = held ? Math.max(trustedUntil, askedAt + trustMs) : 0;
     return held;
   }
@@ -62,13 +69,17 @@ export function createLease(pool: Pool, holder: string): Lease {
     held: () => performance.now() < trustedUntil,
     async acquire() {
       const askedAt = performance.now();
-      const { rows } = await pool.query<{ former: string | null }>(acquireStatement, [holder, leaseMs]);
-      return settle(askedAt, rows.length === 1) && { isTakeover: (rows[0]?.former ?? holder) !== holder };
+      const { rows } = await pool.query<{ former_ended_at: string | null }>(acquireStatement, [holder, leaseMs]);
+      return settle(askedAt, rows.length === 1) && { formerEndedAt: rows[0]?.former_ended_at ?? null };
     },
     mark,
-    async release() {
+    async release(isInDoubt) {
       trustedUntil = 0;
-      await pool.query('update outbox_lease set expires_at = clock_timestamp() where holder = $1', [holder]);
+      releasedAt = performance.now();
+      await pool.query('update outbox_lease set expires_at = clock_timestamp(), holder = $2 where holder = $1', [
+        holder,
+        isInDoubt ? holder : nobody,
+      ]);
     },
   };
 }

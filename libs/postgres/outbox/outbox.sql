@@ -23,3 +23,10 @@ create table if not exists outbox_lease (
   holder     text not null,
   expires_at timestamptz not null
 );
+
+-- When the states of recent batches were last published again (stale-states.ts), from which batch the next time, and up to
+-- which batch the last time. Each batch is included twice.
+alter table outbox_lease
+  add column if not exists swept_at    timestamptz not null default clock_timestamp(),
+  add column if not exists sweep_after bigint not null default 0,
+  add column if not exists sweep_last  bigint not null default 0;

@@ -66,3 +66,21 @@ export function outboxChannel(schema: string): string {
 export async function wakeRelay(pool: Pool, schema: string): Promise<void> {
   await pool.query('select pg_notify($1, $2)', [outboxChannel(schema), '']);
 }
+
+/**
+ * Returns a function that calls wakeRelay. It never waits and never fails, because a relay also polls. At most one
+ * NOTIFY is running and one is queued, regardless of the number of calls.
+ */
+export function createNotifier(pool: Pool, schema: string): () => void {
+  let running: Promise<void> | undefined;
+  let again = false;
+  return function notify() {
+    again = running !== undefined;
+    running ??= wakeRelay(pool, schema)
+      .catch(() => undefined)
+      .then(() => {
+        running = undefined;
+        if (again) notify();
+      });
+  };
+}

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
-import type { StateName } from './doubts.ts';
+import type { RelayOptions } from './relay.ts';
+import type { StateName, States } from './stale-states.ts';
 import { createRelayHarness, event, fakeBroker, numberOf, range } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
@@ -26,10 +27,17 @@ function failsOnce() {
     if (tries === 1) throw new Error('the network is cut');
   });
 }
-/** A `republish` that records the keys. */
-function republished() {
+/** States of the topic t whose republication records the keys. */
+function republished(republish: (names: readonly StateName[]) => Promise<unknown> = async () => undefined) {
   const late: (string | null)[] = [];
-  return { late, republish: async (states: readonly StateName[]) => void late.push(...states.map(({ key }) => key)) };
+  const states: States = {
+    topics: ['t'],
+    async republish(names) {
+      await republish(names);
+      late.push(...names.map(({ key }) => key));
+    },
+  };
+  return { late, states };
 }
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
@@ -116,14 +124,14 @@ describe('only one relay publishes', () => {
   });
 
   test('after a lease is lost while publishing, the loser marks nothing and republishes, and the other publishes again in order', async () => {
-    const { late, republish } = republished();
+    const { late, states } = republished();
     let isFirst = true;
     const broker = fakeBroker(async () => {
       if (isFirst) await steal();
       isFirst = false;
     });
     for (const each of keyed(1, 3)) await write(each);
-    const relay = relayWith(broker, { maxEvents: 1, republish });
+    const relay = relayWith(broker, { maxEvents: 1, states });
     await eventually(() => broker.sent.length === 1 && !relay.active());
     await sleep(300);
     expect(relay.active()).toBe(false);
@@ -136,13 +144,13 @@ describe('only one relay publishes', () => {
   });
 
   test('what a relay that stops has published without the lease is republished', async () => {
-    const { late, republish } = republished();
+    const { late, states } = republished();
     let stopped: Promise<void> | undefined;
     const broker = fakeBroker(async () => {
       await steal();
       stopped = relay.stop();
     });
-    const relay = relayWith(broker, { republish });
+    const relay = relayWith(broker, { states });
     await write(...keyed(0, 3));
     await eventually(() => stopped !== undefined);
     await stopped;
@@ -169,6 +177,23 @@ describe('messages that may be written late', () => {
   /** Lets the relays' clock run ahead by advanceTimersByTime. */
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'], shouldAdvanceTime: true }));
   afterEach(() => void vi.useRealTimers());
+  /** Runs a relay until everything is published, and then until the states are republished that it found in doubt. */
+  async function expectRepublished(expected: (string | null | undefined)[], options: Partial<RelayOptions> = {}) {
+    const { late, states } = republished();
+    const relay = relayWith(fakeBroker(), { states, pollMs: 100, ...options });
+    await drained();
+    await eventually(() => relay.active());
+    await sleep(500);
+    expect(late).toEqual([]);
+    vi.advanceTimersByTime(120_000);
+    await eventually(() => late.length >= expected.length);
+    await sleep(500);
+    await relay.stop();
+    expect(late).toEqual(expected);
+  }
+  const formerEnds = () =>
+    pool.query(`insert into outbox_lease (holder, expires_at) values ('former', clock_timestamp())
+      on conflict (only_row) do update set holder = 'former', expires_at = clock_timestamp()`);
 
   test('a relay that cannot publish leaves the lease to another one, which republishes the chunk when it can no longer be written late', async () => {
     for (const each of keyed(0, 10)) await write(each);
@@ -178,46 +203,60 @@ describe('messages that may be written late', () => {
         tries += 1;
         throw new Error('no way to the brokers');
       }),
+      { states: republished().states },
     );
     await eventually(() => tries > 0);
     const broker = fakeBroker();
-    const { late, republish } = republished();
-    const other = relayWith(broker, { republish });
+    const { late, states } = republished();
+    const other = relayWith(broker, { states });
     await drained();
     expect(broker.numbers()).toEqual(range(0, 10));
     await eventually(() => other.active() && !failing.active());
+    await sleep(1200);
     expect(late).toEqual([]);
     vi.advanceTimersByTime(120_000);
     await eventually(() => late.length > 0);
     expect(late).toEqual(keys(0, 10));
   });
 
-  test('a relay that takes over republishes what the former one may have been publishing: ten chunks, or what it finds', async () => {
-    const takeOver = async (first: number, last: number) => {
-      await pool.query('truncate outbox_lease');
-      await pool.query("insert into outbox_lease (holder, expires_at) values ('former', clock_timestamp())");
-      for (const each of keyed(first, last)) await write(each);
-      const { late, republish } = republished();
-      const relay = relayWith(fakeBroker(), { maxEvents: 5, republish });
+  test('a relay that takes over republishes what the former one had not published, or not long before its lease ended', async () => {
+    const old = relayWith(fakeBroker());
+    const publishedAgo = async (from: number, ago: string) => {
+      await write(...keyed(from, from + 2));
+      old.wake();
       await drained();
-      await write(...keyed(last, last + 1));
-      relay.wake();
-      await drained();
-      expect(late).toEqual([]);
-      vi.advanceTimersByTime(120_000);
-      await eventually(() => late.length > 0);
-      await relay.stop();
-      return late;
+      await pool.query(
+        `update outbox_batches set created_at = created_at - $1::interval, published_at = published_at - $1::interval
+         where batch_id = (select max(batch_id) from outbox_batches)`,
+        [ago],
+      );
     };
-    expect(await takeOver(0, 60)).toEqual(keys(0, 50));
-    expect(await takeOver(100, 103)).toEqual(keys(100, 103));
+    await publishedAgo(0, '2 hours');
+    await publishedAgo(2, '10 minutes');
+    await publishedAgo(4, '4 minutes');
+    await old.stop();
+    await formerEnds();
+    for (const each of keyed(6, 60)) await write(each);
+    // The newest batch published before then is included, for one with a lower number that was committed later.
+    await expectRepublished(keys(2, 60), { maxEvents: 5 });
+  });
+
+  test('a transaction that was committed long after a later one is in doubt, although the later one is not', async () => {
+    await write(...keyed(0, 2));
+    await write(...keyed(2, 4));
+    await pool.query(`update outbox_batches set created_at = created_at - interval '1 hour'`);
+    await pool.query(`update outbox_batches set published_at = case when batch_id = (select max(batch_id) from outbox_batches)
+      then clock_timestamp() - interval '1 hour' else clock_timestamp() end`);
+    await formerEnds();
+    await write(...keyed(4, 5));
+    await expectRepublished(keys(0, 5));
   });
 
   test('the messages of a failed send are republished when it can no longer be written', async () => {
-    const { late, republish } = republished();
+    const { late, states } = republished();
     const broker = failsOnce();
     await write(...keyed(1, 2));
-    relayWith(broker, { republish });
+    relayWith(broker, { states });
     await drained();
     vi.advanceTimersByTime(100_000);
     await write(...keyed(2, 3));
@@ -228,20 +267,20 @@ describe('messages that may be written late', () => {
     expect(late).toEqual(['k1']);
   });
 
-  test('they are republished 500 at a time, and publication waits neither while that fails nor while it takes long', async () => {
+  test('they are republished 500 at a time and once each, and publication waits neither while that fails nor while it takes long', async () => {
     const pages: number[] = [];
     const [failed, waits, goesOn] = [0, 0, 0].map(() => Promise.withResolvers<void>()) as [Gate, Gate, Gate];
-    const republish = async (states: readonly StateName[]) => {
-      pages.push(states.length);
+    const { states } = republished(async (names) => {
+      pages.push(names.length);
       if (pages.length === 1) {
         failed.resolve();
         throw new Error('a lock is not free');
       }
       waits.resolve();
       await goesOn.promise;
-    };
-    await write(...keyed(0, 1200));
-    const relay = relayWith(failsOnce(), { republish });
+    });
+    for (const from of [0, 600, 0]) await write(...keyed(from, from + 600));
+    const relay = relayWith(failsOnce(), { states });
     await drained();
     vi.advanceTimersByTime(120_000);
     for (const { promise } of [failed, waits]) {
@@ -256,25 +295,30 @@ describe('messages that may be written late', () => {
     expect(pages).toEqual([500, 500, 500, 200]);
   });
 
-  test('when a relay stops, it republishes them before it releases the lease, and the next relay doubts them', async () => {
-    const leases: (number | undefined)[] = [];
-    const first = relayWith(failsOnce(), {
-      async republish(states) {
-        leases.push((await lease())?.ms);
-        await write(...states.map(({ key }) => event(100, { key })));
-      },
-    });
+  test('a relay that stops in doubt leaves it to the next one; one that is in no doubt leaves nothing', async () => {
+    const first = relayWith(failsOnce(), { states: republished().states });
     await write(...keyed(0, 3));
     await drained();
     await first.stop();
-    expect(leases).toEqual([expect.toSatisfy((ms: number) => ms > 0)]);
-    const broker = fakeBroker();
-    const { late, republish } = republished();
-    relayWith(broker, { republish });
+    await expectRepublished(keys(0, 3));
+    await expectRepublished([]);
+  });
+
+  test('twice in the time that the outbox keeps them, the states of all batches written in that time are republished', async () => {
+    const { late, states } = republished();
+    await write(...keyed(0, 2));
+    const relay = relayWith(fakeBroker(), { states, retainMs: 60_000 });
     await drained();
-    expect([broker.numbers(), late]).toEqual([[100, 100, 100], []]);
-    vi.advanceTimersByTime(120_000);
-    await eventually(() => late.length > 0);
-    expect(late).toEqual(keys(0, 3));
+    const republishedThen = async () => {
+      await pool.query(`update outbox_lease set swept_at = swept_at - interval '31 seconds'`);
+      await eventually(() => late.length > 0);
+      return late.splice(0);
+    };
+    expect(await republishedThen()).toEqual(keys(0, 2));
+    await write(...keyed(2, 4));
+    relay.wake();
+    await drained();
+    expect(await republishedThen()).toEqual(keys(0, 4));
+    expect(await republishedThen()).toEqual(keys(2, 4));
   });
 });

@@ -2,16 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { Doubts, type StateName } from './doubts.ts';
 import type { History } from './history.ts';
 import type { Lease } from './lease.ts';
 import { createLease } from './lease.ts';
 import { listen } from './listen.ts';
-import { Notifier } from './notify.ts';
-import { outboxChannel } from './outbox.ts';
+import { createNotifier, outboxChannel } from './outbox.ts';
 import { messageOf, type PublishedEvent } from './outbox-messages.ts';
-import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
-import { outboxStats, purge, readUnpublished } from './relay-read.ts';
+import type { OutboxBatch, OutboxStats } from './relay-read.ts';
+import { outboxStats, purge, rangeOf, readSweep, readUnpublished } from './relay-read.ts';
+import { StaleStates, type States } from './stale-states.ts';
 
 export interface RelayOptions {
   /** Preferably a separate pool (max 3) with lookupPlans (pool.ts), so that a busy service cannot starve the lease. */
@@ -31,11 +30,10 @@ export interface RelayOptions {
   maxEvents?: number;
   /** How long published events are kept, in ms. */
   retainMs?: number;
-  /**
-   * Writes the latest of these states, at most 500, to the outbox again, because an older one may
-   * be the last record of its key. Required if a topic is compacted.
-   */
-  republish?: (states: readonly StateName[]) => Promise<void>;
+  /** Required if a topic is compacted, and a consumer does not choose among the records of a key by itself. */
+  states?: States;
+  /** How long a message may still be written after its send has failed, in ms. */
+  lateMs?: number;
   /** If given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'event'>;
   /**
@@ -45,37 +43,26 @@ export interface RelayOptions {
   observe?: (messages: readonly PublishedEvent[], begunAt: number) => void;
 }
 
+const hourMs = 60 * 60 * 1000;
+/**
+ * Linux retransmits the bytes of a closed connection for about 100 s (tcp_orphan_retries). If the network recovers
+ * meanwhile, the broker accepts them, because they have the sequence number that it expects from that producer.
+ */
+const lateMs = 120_000;
 /** The minimum time between the starts of chunks that are not full. Under load, chunks are then fewer and larger. */
 const paceMs = 4;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
-/** How often a standby relay tries to take the lease. */
+/** How often a standby relay tries to take the lease. This is less than the pause of one that has released it. */
 const standbyMs = 500;
-/** After so many failed sends in a row, the lease is left to a relay that may reach the brokers. */
+/** After so many failed sends in a row, the lease is released, because another relay may reach the brokers. */
 const maxFailedSends = 3;
-/**
- * How long the lease is then left to others. This is not less than trustMs (lease.ts), so that the
- * response to an earlier heartbeat no longer counts.
- */
-const standAsideMs = 2500;
-/**
- * How long messages may still be written after their send has failed, or after a takeover from
- * their sender. Linux retransmits the bytes of a closed connection for about 100 s
- * (tcp_orphan_retries). If the network recovers meanwhile, the broker accepts them, because they
- * have the sequence number that it expects from that producer.
- */
-const lateMs = 120_000;
 /**
  * How long marking is delayed, because each mark is a separate transaction. It is not delayed when
  * a full chunk is unmarked.
  */
 const putOffMs = 50;
-/**
- * After a takeover, this many chunks are doubtful. The former holder had less than one unmarked and
- * one being sent. The others allow for batches with lower numbers that were committed since it
- * read.
- */
-const takenOverChunks = 10;
+const maxSweepMs = 12 * hourMs;
 
 /**
  * Publishes the messages that transactions wrote to the outbox: at least once (repeats have the same ce_id and bytes),
@@ -86,26 +73,22 @@ const takenOverChunks = 10;
  * later batch with the same keys can have been committed. All unpublished batches found by one read of the table can be
  * published in the order of batch_id.
  *
- * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one
- * takes over within leaseMs + standbyMs. If it cannot reach the brokers, it leaves the lease to
- * another one after maxFailedSends. Nothing is skipped: while the broker or the database is
- * unreachable, the relay retries, at most standAsideMs apart. A message that the broker never
- * accepts (too large, no such partition) therefore blocks all later messages. Writers must prevent
+ * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one takes over within
+ * leaseMs + standbyMs. Nothing is skipped: while the broker or the database is unreachable, the relay retries. A message
+ * that the broker never accepts (too large, no such partition) therefore blocks all later messages. Writers must prevent
  * such messages; the log names the batch.
  *
- * A lease cannot revoke messages that were already passed to the publisher when a process was
- * paused or a send failed. Such a message may be written late, with its old ce_id, after newer
- * messages of its key. The latest states are therefore published again (republish): by a relay that
- * finds, after publishing, that it no longer has the lease; lateMs after a failed send; and lateMs
- * after a takeover for what the former holder may have been publishing. Publishing does not wait
- * for this. A relay that stops does it before it releases the lease, so that the next holder finds
- * these states unpublished and doubts them in turn.
+ * A lease cannot revoke messages that were already passed to the publisher when a process was paused or a send failed.
+ * Such a message may be written late, with its old ce_id, after newer messages of its key. The last record of a key in a
+ * compacted topic is then an old state, until the states changed since are published again (stale-states.ts): lateMs after
+ * a failed send or a takeover; at once by a relay that has published without the lease; and every 12 hours (retainMs / 2 if
+ * that is less), because a process may be paused for longer than lateMs, send a message, and be killed.
  */
 export class Relay {
-  readonly #options: Required<Omit<RelayOptions, 'history' | 'republish'>> & Pick<RelayOptions, 'history'>;
+  readonly #options: Required<Omit<RelayOptions, 'history' | 'states'>> & Pick<RelayOptions, 'history'>;
   readonly #lease: Lease;
-  readonly #notifier: Notifier;
-  readonly #doubts: Doubts;
+  readonly #notify: () => void;
+  readonly #stale: StaleStates;
   #stopping = false;
   #active = false;
   #woken = false;
@@ -114,9 +97,7 @@ export class Relay {
    * Published but not yet marked. Reads exclude the batches by id, because one with a lower number
    * may still be committed.
    */
-  #unmarked: { ids: bigint[]; messages: PublishedEvent[] } = { ids: [], messages: [] };
-  /** How many of the next chunks the former holder may have been publishing. */
-  #takenOver = 0;
+  #unmarked: { ids: bigint[]; events: number } = { ids: [], events: 0 };
   #markedAt = 0;
   /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
@@ -133,13 +114,12 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    const defaults = { pollMs: 1000, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
-    const republish = options.republish ?? (async () => undefined);
+    const defaults = { pollMs: 1000, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: hourMs, lateMs };
     this.#options = { ...defaults, observe: () => undefined, ...options };
     this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
-    this.#notifier = new Notifier(options.pool, options.schema);
-    this.#doubts = new Doubts((states) => republish(states).then(() => this.wake()), options.logger);
+    this.#notify = createNotifier(options.pool, options.schema);
+    this.#stale = new StaleStates(options.pool, options.states, () => this.wake(), options.logger);
   }
 
   start(): void {
@@ -154,7 +134,7 @@ export class Relay {
     );
     this.#timers = [
       setInterval(() => void this.#heartbeat(), pollMs),
-      setInterval(() => void this.#doubts.republishDue(), pollMs),
+      setInterval(() => void this.#stale.republishDue(), pollMs),
       setInterval(() => void this.#purge(), purgeEveryMs),
     ];
     this.#lastTurnAt = performance.now();
@@ -168,19 +148,18 @@ export class Relay {
     await this.#loop;
     if (this.#unmarked.ids.length > 0) await this.#mark().catch(() => false);
     this.#forgetUnmarked();
-    // The heartbeat keeps the lease meanwhile, so that these states are published by the next holder.
-    await this.#doubts.republishAll();
+    // What is not due yet is left to the next holder, which takes over from one in doubt.
+    await this.#stale.republishDue();
     if (this.#active) await this.#release();
     this.#timers.forEach((timer) => clearInterval(timer));
     await this.#listener?.stop();
-    await this.#notifier.stop();
   }
 
   /** Call after each commit that wrote to the outbox. Never waits; several calls are combined. */
   wake(): void {
-    if (!this.#active) return this.#notifier.notify();
+    if (!this.#active) return this.#notify();
     this.#woken = true;
-    this.#endWait();
+    if (this.#failures === 0) this.#endWait();
   }
 
   /** Not ok if the loop hangs. An unreachable broker or database is not a reason to restart the process. */
@@ -206,7 +185,7 @@ export class Relay {
       this.#woken = false;
       const pauseMs = await this.#turn().catch((error: unknown) => this.#failed(error));
       this.#lastTurnAt = performance.now();
-      if (pauseMs > 0) await this.#wait(pauseMs, this.#failures === 0);
+      if (pauseMs > 0) await this.#wait(pauseMs);
     }
   }
 
@@ -235,14 +214,14 @@ export class Relay {
     // batches again, possibly after older ones were marked unpublished (republish.ts), so they must
     // not be marked now. It may have published newer ones before these were written.
     this.#forgetUnmarked();
-    void this.#doubts.republishDue();
-    if (taken && taken.isTakeover) this.#takenOver = takenOverChunks;
+    if (taken && taken.formerEndedAt !== null) this.#stale.takeOver(taken.formerEndedAt, this.#options.lateMs);
     return this.#active;
   }
 
   /** Publishes batches. Returns the number of messages, or 0 if the lease was lost. */
-  async #publish(batches: readonly UnpublishedBatch[]): Promise<number> {
-    const { source, topicName, observe, history, maxEvents } = this.#options;
+  async #publish(batches: readonly OutboxBatch[]): Promise<number> {
+    const { source, topicName, observe, history, lateMs } = this.#options;
+    const ids = batches.map(({ batch_id }) => batch_id);
     const last = batches.at(-1);
     if (last === undefined || this.#stopping) return 0;
     // The position comes first: if any message of the chunk is written, the position of its batch is recorded.
@@ -253,21 +232,18 @@ export class Relay {
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
-    if (this.#takenOver > 0) this.#doubts.add(messages, lateMs);
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
         if (!this.#lease.held()) return 0;
       }
     } catch (error) {
-      this.#doubts.add(messages, lateMs);
+      this.#stale.add(rangeOf(ids), lateMs);
       throw error;
     } finally {
-      if (!this.#lease.held()) this.#doubts.add(messages, 0);
+      if (!this.#lease.held()) this.#stale.add(rangeOf(ids), 0);
     }
-    // A chunk that is not full contains everything that was unpublished.
-    this.#takenOver = messages.length < maxEvents ? 0 : this.#takenOver - 1;
-    this.#unmarked.ids.push(...batches.map(({ batch_id }) => batch_id));
-    this.#unmarked.messages.push(...messages);
+    this.#unmarked.ids.push(...ids);
+    this.#unmarked.events += messages.length;
     observe(messages.slice(position.length), begunAt);
     return messages.length;
   }
@@ -293,13 +269,13 @@ export class Relay {
 
   /** Leaves these batches to the next holder. */
   #forgetUnmarked(): void {
-    this.#doubts.add(this.#unmarked.messages, 0);
-    this.#unmarked = { ids: [], messages: [] };
+    this.#stale.add(rangeOf(this.#unmarked.ids), 0);
+    this.#unmarked = { ids: [], events: 0 };
   }
 
   #isMarkDue(): boolean {
-    const { ids, messages } = this.#unmarked;
-    const isFull = messages.length >= this.#options.maxEvents;
+    const { ids, events } = this.#unmarked;
+    const isFull = events >= this.#options.maxEvents;
     return ids.length > 0 && (isFull || performance.now() >= this.#markedAt + putOffMs);
   }
 
@@ -307,7 +283,7 @@ export class Relay {
   async #mark(): Promise<boolean> {
     const held = await this.#lease.mark(this.#unmarked.ids);
     this.#markedAt = performance.now();
-    if (held) this.#unmarked = { ids: [], messages: [] };
+    if (held) this.#unmarked = { ids: [], events: 0 };
     else
       this.#options.logger.warn(
         'the outbox relay lost its lease while publishing; another relay publishes these batches again',
@@ -319,7 +295,7 @@ export class Relay {
   async #release(): Promise<void> {
     this.#active = false;
     await this.#lease
-      .release()
+      .release(!this.#stale.isEmpty)
       .catch((error: unknown) => this.#options.logger.debug({ err: error }, 'releasing the lease failed'));
   }
 
@@ -334,20 +310,19 @@ export class Relay {
     this.#publishing = undefined;
     if (this.#failedSends >= maxFailedSends) {
       this.#failedSends = 0;
-      this.#options.logger.warn('the outbox relay cannot publish and leaves the lease to another one');
+      this.#options.logger.warn('the outbox relay cannot publish and releases the lease for another one');
       await this.#release();
-      return standAsideMs;
+      return maxBackOffMs;
     }
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));
   }
 
-  /** Waits unless woken; only stop ends a back-off. */
-  async #wait(ms: number, wakeable: boolean): Promise<void> {
-    if (this.#stopping || (wakeable && this.#woken)) return;
+  /** Waits unless woken. After a failure, only stop ends the pause. */
+  async #wait(ms: number): Promise<void> {
+    if (this.#stopping || (this.#woken && this.#failures === 0)) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#endWait = () => {
-        if (!wakeable && !this.#stopping) return;
         clearTimeout(timer);
         resolve();
       };
@@ -365,8 +340,10 @@ export class Relay {
   async #purge(): Promise<void> {
     if (this.#purging || !this.active()) return;
     this.#purging = true;
+    const { pool, retainMs } = this.#options;
     try {
-      while (!this.#stopping && (await purge(this.#options.pool, this.#options.retainMs)));
+      this.#stale.add(await readSweep(pool, Math.min(maxSweepMs, retainMs / 2)), 0);
+      while (!this.#stopping && (await purge(pool, retainMs)));
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'purging the outbox failed');
     } finally {

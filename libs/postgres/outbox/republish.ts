@@ -30,7 +30,7 @@ export async function countRepublishable(pool: Pool, since: Date): Promise<Repub
  */
 export async function republish(pool: Pool, since: Date): Promise<number> {
   return transaction(pool, async (client) => {
-    await client.query("update outbox_lease set holder = 'republish', expires_at = clock_timestamp()");
+    await client.query('update outbox_lease set expires_at = clock_timestamp()');
     const { rowCount } = await client.query('update outbox_batches set published_at = null where published_at >= $1', [
       since,
     ]);

@@ -1,23 +1,9 @@
-import type { StateName } from '#libs/postgres/outbox/doubts.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { prefixed } from '../rows.ts';
 import { balanceEvent } from './events.ts';
 import { lockAccounts, readClockAndKnownIds } from './store.ts';
-
-/**
- * Publishes the current balances among these states, in one transaction. This replaces a late copy of an older
- * balance, which may be the last record of its key in the compacted topic.
- */
-export async function republishBalances(
-  pool: Pool,
-  states: readonly StateName[],
-  balancesTopic: string,
-): Promise<void> {
-  const ids = new Set(states.flatMap(({ topic, key }) => (topic === balancesTopic && key !== null ? [key] : [])));
-  if (ids.size > 0) await republish(pool, [...ids]);
-}
 
 const accountsAtOnce = 500;
 
@@ -34,7 +20,7 @@ export async function republishAllBalances(pool: Pool, schema: string): Promise<
     );
     const next = rows.at(-1)?.account_id;
     if (next === undefined) return count;
-    await republish(
+    await republishBalances(
       pool,
       rows.map((row) => prefixed('acc', row.account_id)),
     );
@@ -44,10 +30,16 @@ export async function republishAllBalances(pool: Pool, schema: string): Promise<
   }
 }
 
-/** The accounts are locked as for a posting, so that the states are in order in the outbox. */
-async function republish(pool: Pool, ids: string[]): Promise<void> {
+/**
+ * Publishes the current balances of these accounts again, in one transaction. The accounts are locked as for a posting, so
+ * that the states are in order in the outbox.
+ */
+export async function republishBalances(pool: Pool, ids: readonly (string | null)[]): Promise<void> {
   await transaction(pool, async (client) => {
-    const accounts = await lockAccounts(client, ids);
+    const accounts = await lockAccounts(
+      client,
+      ids.flatMap((id) => id ?? []),
+    );
     const { now } = await readClockAndKnownIds(client, []);
     await writeOutbox(
       client,
