@@ -14,7 +14,7 @@ function sources(folder: string): string[] {
 }
 
 /** Returns the imports of a file: packages by name, our files as paths from the root. */
-function importsOf(file: string): string[] {
+function listImports(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8');
   const found = [
     ...text.matchAll(/^(?:import|export)\s[^;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)/gm),
@@ -31,27 +31,27 @@ function wrong(folder: string, allowed: (name: string) => boolean): string[] {
   return sources(folder)
     .filter((file) => !isTest(file))
     .flatMap((file) =>
-      importsOf(file)
+      listImports(file)
         .filter((name) => !allowed(name))
         .map((name) => `${file} imports ${name}`),
     );
 }
 
 /** Returns the folders that contain a file, from the top. */
-function foldersOf(file: string): string[] {
+function listFolders(file: string): string[] {
   const names = file.split('/').slice(0, -1);
   return names.map((_, i) => names.slice(0, i + 1).join('/'));
 }
 
 /** Returns one circle of imports among the files and subfolders of a folder, if there is one. */
 function circles(folder: string, imports: ReadonlyMap<string, string[]>): string[] {
-  const roomOf = (file: string) =>
+  const findRoom = (file: string) =>
     file.startsWith(`${folder}/`) ? file.slice(folder.length + 1).split('/')[0] : undefined;
   const edges = new Map<string, Set<string>>();
   for (const [file, names] of imports) {
-    const from = roomOf(file);
+    const from = findRoom(file);
     if (from === undefined) continue;
-    const to = names.map(roomOf).filter((room) => room !== undefined && room !== from) as string[];
+    const to = names.map(findRoom).filter((room) => room !== undefined && room !== from) as string[];
     edges.set(from, new Set([...(edges.get(from) ?? []), ...to]));
   }
   const done = new Set<string>();
@@ -140,7 +140,7 @@ describe('layout', () => {
   it('only one folder imports kafkajs and one pg, also among tests', () => {
     const everything = ['libs', 'services', 'tools', 'deploy', 'tests', 'bench', 'cli'].flatMap(sources);
     const importers = (pattern: RegExp, except: string) =>
-      everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
+      everything.filter((file) => !file.startsWith(except) && listImports(file).some((name) => pattern.test(name)));
     // The benchmark's bare contender uses kafkajs as published, without libs/kafka.
     expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual(['bench/contenders/bare.ts']);
     expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
@@ -148,16 +148,16 @@ describe('layout', () => {
 
   it('in postgres, the outbox imports the rest, which does not import it', () => {
     const rest = sources('libs/postgres').filter((file) => !isTest(file) && !file.startsWith('libs/postgres/outbox/'));
-    expect(rest.flatMap((file) => importsOf(file).filter((name) => name.startsWith('libs/postgres/outbox/')))).toEqual(
-      [],
-    );
+    expect(
+      rest.flatMap((file) => listImports(file).filter((name) => name.startsWith('libs/postgres/outbox/'))),
+    ).toEqual([]);
   });
 
   it('pure files import only contracts and pure files', () => {
     const isPure = (name: string) =>
       name.startsWith('libs/contracts/') || name.startsWith('services/ledger/domain/') || name === 'node:crypto';
     expect(wrong('services/ledger/domain', isPure)).toEqual([]);
-    expect(importsOf('services/accounts/sagas/account-number.ts').filter((name) => !isPure(name))).toEqual([]);
+    expect(listImports('services/accounts/sagas/account-number.ts').filter((name) => !isPure(name))).toEqual([]);
   });
 
   /** Expects that imports of a folder within its service are in the folder itself or in those after its name. */
@@ -235,9 +235,11 @@ describe('layout', () => {
     it.each([...parts, 'bench', 'cli', 'deploy/check', 'tools/generate', 'tools/local'])('%s', (part) => {
       const files = sources(part).filter((file) => !isTest(file));
       // Files of a folder that has no folders may know each other.
-      const parents = files.flatMap((file) => foldersOf(file).slice(0, -1)).filter((folder) => folder.startsWith(part));
+      const parents = files
+        .flatMap((file) => listFolders(file).slice(0, -1))
+        .filter((folder) => folder.startsWith(part));
       const folders = new Set([part, ...parents]);
-      const imports = new Map(files.map((file) => [file, importsOf(file)]));
+      const imports = new Map(files.map((file) => [file, listImports(file)]));
       expect([...folders].flatMap((folder) => circles(folder, imports))).toEqual([]);
     });
 

@@ -9,7 +9,7 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Cluster } from '../../tests/faults/cluster.ts';
 import { startCluster } from '../../tests/faults/cluster.ts';
-import { pidsOf } from '../../tests/faults/processes.ts';
+import { listPids } from '../../tests/faults/processes.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';
 import { eventually } from '../../tests/support/eventually.ts';
@@ -194,8 +194,8 @@ const faults: Fault[] = [
   {
     name: 'Postgres is frozen',
     fires: ['BankPostgresAway'],
-    inject: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGSTOP'),
-    undo: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGCONT'),
+    inject: async ({ cluster }) => stall(listPids(cluster.postgres), 'SIGSTOP'),
+    undo: async ({ cluster }) => stall(listPids(cluster.postgres), 'SIGCONT'),
   },
   {
     name: 'the broker is killed',
@@ -372,7 +372,7 @@ async function waitOutAlerts(dir: string): Promise<string> {
 async function openScene(check: Check): Promise<Scene> {
   const cluster = await startCluster(join(check.dir, 'bank'), createRandom('alerts'));
   check.onEnd(() => cluster.stop());
-  await migrateService('webhooks', cluster.settingsOf('webhooks'));
+  await migrateService('webhooks', cluster.nodeSettings('webhooks'));
   cluster.node('webhooks').start();
   await cluster.node('webhooks').ready();
   const pool = createPool({ url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 3 }, silent);

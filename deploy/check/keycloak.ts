@@ -5,7 +5,7 @@ import { startCluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';
 import { eventually } from '../../tests/support/eventually.ts';
-import { claimsOf } from '../../tests/support/sign-in.ts';
+import { decodeClaims } from '../../tests/support/sign-in.ts';
 import { type Check, expect, type Part, prepare } from './check.ts';
 import { createRealm, example, type Keycloak, type Realm, startKeycloak } from './keycloak-server.ts';
 import { inBrowser } from './sign-in.ts';
@@ -121,7 +121,7 @@ async function useRoles(realm: Realm, bank: Api): Promise<void> {
     const actors = records.filter(({ action }) => action === 'get_account').map(({ actor }) => actor);
     return actors.length > 1 && new Set(actors);
   });
-  const [programId, tellerId] = [program, teller].map((token) => `jwt:${realm.issuer}|${claimsOf(token)['sub']}`);
+  const [programId, tellerId] = [program, teller].map((token) => `jwt:${realm.issuer}|${decodeClaims(token)['sub']}`);
   expect(readers.has(tellerId ?? '') && !readers.has(programId ?? ''), `reads of people: ${[...readers].join(', ')}`);
 }
 
@@ -246,7 +246,7 @@ async function changeKeys(realm: Realm, bank: Api): Promise<string> {
   await realm.admin('PUT', `/components/${before.id}`, { ...before, config: { ...before.config, enabled: ['false'] } });
   const disabledAt = performance.now();
   await eventually(async () => (await listStatus(old)) === 401, keysMaxAgeMs);
-  expect(Number(claimsOf(old)['exp']) * 1000 > Date.now(), 'the token has expired meanwhile');
+  expect(Number(decodeClaims(old)['exp']) * 1000 > Date.now(), 'the token has expired meanwhile');
   const seconds = ((performance.now() - disabledAt) / 1000).toFixed(0);
   expect((await listStatus(next)) === 200, "the new key's token is refused");
   return `refused after ${seconds} s`;

@@ -51,7 +51,7 @@ export const outages: Part = {
 async function openBank(check: Check): Promise<Cluster> {
   const cluster = await startCluster(join(check.dir, 'outages'), createRandom('outages'));
   check.onEnd(() => cluster.stop());
-  await migrateService('webhooks', cluster.settingsOf('webhooks'));
+  await migrateService('webhooks', cluster.nodeSettings('webhooks'));
   await Promise.all(cluster.nodes.map((node) => (names.includes(node.name) ? undefined : node.stop())));
   cluster.node('webhooks').start();
   await cluster.node('webhooks').ready();

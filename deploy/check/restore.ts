@@ -12,7 +12,7 @@ import {
   acceptDatabase,
   archiveWal,
   backUp,
-  momentOf,
+  databaseTime,
   resend,
   restoreTo,
   withPool,
@@ -60,7 +60,7 @@ export const restore: Part = {
       Promise.all([backUp(cluster), customers.work(10)]).then(() => undefined),
     );
     await customers.work(10);
-    const moment = await momentOf(cluster);
+    const moment = await databaseTime(cluster);
     await sleep(1_100);
     const told = await check.step('commit operations that the restored database will not have', async () => {
       await customers.work(20);

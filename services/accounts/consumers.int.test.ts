@@ -6,13 +6,22 @@ import { signedForTest } from '#libs/service/test/keys.ts';
 import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
 import { accountsCommands } from './consumers.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries/queries.ts';
-import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, useAccounts } from './test/harness.ts';
+import {
+  ledgerReply,
+  messageFor,
+  newClient,
+  newId,
+  openAccountCommand,
+  received,
+  retail,
+  useAccounts,
+} from './test/harness.ts';
 
 const bank = useAccounts();
 
 const newClientMessage = (client_id = newId('client')) =>
   messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
-const correlationOf = (message: { headers: Record<string, string> }) => message.headers['correlation-id'] ?? '';
+const correlationId = (message: { headers: Record<string, string> }) => message.headers['correlation-id'] ?? '';
 
 test('every message of both topics has a handler', () => {
   const names = (Object.keys(messages) as MessageName[]).filter((name) => messages[name].topic.startsWith('accounts.'));
@@ -57,21 +66,21 @@ test('an unreadable message becomes a dead letter, gets a reply if possible, and
     'malformed_headers',
     'malformed_reply',
   ]);
-  expect(bank.repliesTo(correlationOf(broken))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
-  expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
+  expect(bank.repliesTo(correlationId(broken))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  expect(bank.repliesTo(correlationId(good))).toMatchObject([{ ok: true }]);
 });
 
 test('a message that Postgres rejects, and a malformed reply, become dead letters and leave nothing behind', async () => {
   const client_id = await newClient(bank);
   const twice = messageFor('create_client', { client_id, client: retail });
-  const opening = openingOf(client_id);
+  const opening = openAccountCommand(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   await bank.handleCommands([
     twice,
     ledgerReply(opening.account_id, opening.account_id, { ok: true, data: { wrong: true } }),
   ]);
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error', 'internal_error']);
-  expect(bank.repliesTo(correlationOf(twice))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  expect(bank.repliesTo(correlationId(twice))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
   const left = await bank.pool.query(
     'select from commands where command_id = $1 union all select from saga_steps where step_id = $2',
     [twice.headers['ce_id'], opening.account_id],
@@ -86,7 +95,7 @@ test('commands of one partition are executed in order', async () => {
   );
   await bank.handleCommands([newClientMessage(client_id), ...edits]);
   const addresses = edits
-    .map((edit) => bank.repliesTo(correlationOf(edit))[0])
+    .map((edit) => bank.repliesTo(correlationId(edit))[0])
     .map((reply) => (reply?.ok ? (reply.data as { address: string }).address : reply));
   expect(addresses).toEqual(edits.map((_, i) => `house ${i}`));
 });
@@ -109,7 +118,7 @@ test('a fault of the database is thrown; the batch that is delivered again gets 
   await expect(handle(batch)).rejects.toThrow('down');
   await expect(handle(batch)).rejects.toThrow('down');
   await handle(batch);
-  for (const message of batch) expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+  for (const message of batch) expect(process.repliesTo(correlationId(message))).toMatchObject([{ ok: true }]);
   expect(process.deadLetters).toEqual([]);
 });
 
@@ -125,12 +134,12 @@ test('a backlog of repeats is answered by two statements; new commands and repli
   const ids = Array.from({ length: 30 }, () => newId('client'));
   const created = ids.map((id) => newClientMessage(id));
   const edited = ids.map((client_id) => messageFor('update_client', { client_id, changes: { address: 'house 1' } }));
-  const opening = openingOf(ids[0] ?? '');
+  const opening = openAccountCommand(ids[0] ?? '');
   const opened = messageFor('open_account', opening, { message_id: opening.account_id });
   await handle([...created, ...edited]);
   // The client exists at this point, because the account may be in another partition than its client.
   await handle([opened]);
-  const first = [...created, ...edited].map((message) => process.repliesTo(correlationOf(message)));
+  const first = [...created, ...edited].map((message) => process.repliesTo(correlationId(message)));
   expect(first.flat().every((reply) => reply.ok)).toBe(true);
 
   connections = 0;
@@ -139,14 +148,14 @@ test('a backlog of repeats is answered by two statements; new commands and repli
   await handle([ended, ...mixed()]);
   expect(connections).toBe(2);
   for (const [i, message] of [...created, ...edited].entries())
-    expect(process.repliesTo(correlationOf(message))).toEqual([...(first[i] ?? []), ...(first[i] ?? [])]);
+    expect(process.repliesTo(correlationId(message))).toEqual([...(first[i] ?? []), ...(first[i] ?? [])]);
 
   const another = newClientMessage();
   const { account_id, initial_deposit: balance, status } = opening;
   const booked = { account_id, status, status_version: 1, balance };
   await handle([...mixed(), another, ledgerReply(account_id, account_id, { ok: true, data: booked })]);
   for (const message of [another, opened])
-    expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+    expect(process.repliesTo(correlationId(message))).toMatchObject([{ ok: true }]);
 });
 
 const written = [
@@ -182,7 +191,7 @@ test.each(written)(
     }
     await handle([message]);
     expect([health(), bank.deadLetters]).toEqual([{ ok: true }, []]);
-    expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+    expect(bank.repliesTo(correlationId(message))).toMatchObject([{ ok: true }]);
   },
 );
 
@@ -201,7 +210,7 @@ test('commands and replies that are signed with a key that accounts lacks wait f
   const wrong = [message, reply].map((one) => ({ ...one, headers: { ...one.headers, mac: `${one.headers['mac']}x` } }));
   await bank.handleCommands([...wrong, message]);
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['not_authentic', 'not_authentic']);
-  expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+  expect(bank.repliesTo(correlationId(message))).toMatchObject([{ ok: true }]);
 });
 
 test('a killed connection is a fault, not a dead letter', async () => {
@@ -228,7 +237,7 @@ test('a killed connection is a fault, not a dead letter', async () => {
   await outcome;
   await bank.handleCommands([message]);
   expect(bank.deadLetters).toEqual([]);
-  expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+  expect(bank.repliesTo(correlationId(message))).toMatchObject([{ ok: true }]);
 });
 
 test('a lost reply is not a fault: when the message is delivered again, it gets the stored reply, as if it were the first one', async () => {
@@ -239,7 +248,7 @@ test('a lost reply is not a fault: when the message is delivered again, it gets 
     message,
   ]);
   await process.handleCommands([{ ...message }]);
-  const [reply] = process.repliesTo(correlationOf(message));
+  const [reply] = process.repliesTo(correlationId(message));
   expect(reply).toMatchObject({ ok: true });
   expect(reply?.replayed).toBeUndefined();
 });
@@ -253,9 +262,9 @@ test('expired queries are dropped, unreadable ones become dead letters', async (
   const bad = messageFor('list_clients', { limit: 501, order: 'asc' });
   const good = messageFor('list_clients', { limit: 1, order: 'asc' });
   await bank.handleQueries([late, bad, good]);
-  expect(bank.repliesTo(correlationOf(late))).toEqual([]);
-  expect(bank.repliesTo(correlationOf(bad))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
-  expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
+  expect(bank.repliesTo(correlationId(late))).toEqual([]);
+  expect(bank.repliesTo(correlationId(bad))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  expect(bank.repliesTo(correlationId(good))).toMatchObject([{ ok: true }]);
   expect(bank.deadLetters.splice(0)).toMatchObject([{ code: 'invalid_data' }]);
 });
 

@@ -10,7 +10,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import type { ClientRow } from './clients/client-store.ts';
 import { clientColumns } from './clients/client-store.ts';
 import type { AccountRow } from './sagas/account-store.ts';
-import { accountColumns, accountOf } from './sagas/account-store.ts';
+import { accountColumns, toAccountMaster } from './sagas/account-store.ts';
 
 /**
  * The compacted topics account-masters and client-masters contain the current master data of every account and client,
@@ -67,7 +67,7 @@ async function readMasters(
     for (const { status_version, state, ...row } of rows) {
       if (state !== 'open') continue;
       const cause = headers.get(row.account_id) ?? headers.get(row.client_id);
-      states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time, cause));
+      states.push(stateOf(accountType, row.account_id, { account: toAccountMaster(row), status_version }, time, cause));
     }
   }
   if (clients.length > 0) {

@@ -131,7 +131,7 @@ function traceHeaders(context: MessageContext): Record<string, string> {
 }
 
 /** Creates an event of this transaction. The rows that order the events of `key` must be locked. */
-export function eventOf<T extends EventType>(
+export function createEvent<T extends EventType>(
   { context, now }: Moment,
   type: T,
   key: string,

@@ -37,7 +37,7 @@ export function createAccountsPublishing(
     signEvent: eventSigner(config, keys),
     states: masterStates(pool, common.now),
   });
-  return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
+  return { ...publishing, deadLetters: createDeadLetterTopics(kafka, publishing.publishers.replies, common.logger) };
 }
 
 /** Signs replies to accounts itself, which executes some approved commands and ends their sagas with the reply. */
@@ -66,7 +66,7 @@ function eventSigner(
   };
 }
 
-function deadLetterTopicsOf(kafka: KafkaClient, publisher: Publisher, logger: Logger): DeadLetterTopics {
+function createDeadLetterTopics(kafka: KafkaClient, publisher: Publisher, logger: Logger): DeadLetterTopics {
   return {
     read: (topic, partition, offset) =>
       readMessage(kafka, { topic, partition, offset }, deadLetterTimeoutMs).catch((error: unknown) => {

@@ -122,7 +122,7 @@ const writes: Record<Write, () => Promise<Answer>> = {
 };
 
 /** A batch also has the records of its items. */
-function recordOf(answer: Answer, action: string): Promise<AuditRecord> {
+function readRecord(answer: Answer, action: string): Promise<AuditRecord> {
   return eventually(async () =>
     (await api.get(`/admin/audit?request_id=${answer.header('x-request-id')}`))
       .list<AuditRecord>()
@@ -135,7 +135,7 @@ describe('the audit log records', () => {
     // contract: audit-6
     const answer = await write();
     expect([200, 201], answer.text).toContain(answer.status);
-    expect(await recordOf(answer, action)).toMatchObject({
+    expect(await readRecord(answer, action)).toMatchObject({
       action,
       outcome: 'success',
       actor: `jwt:${world.bank.issuer}|alice`,
@@ -153,7 +153,7 @@ describe('the audit log records', () => {
       const reader = api.withToken(staffToken(world.bank, 'mallory', { scope: 'clients:read' }));
       const answer = await reader.send(method, path, method === 'GET' ? {} : { body: {} });
       expect(answer.status).toBe(403);
-      expect(await recordOf(answer, action)).toMatchObject({
+      expect(await readRecord(answer, action)).toMatchObject({
         action,
         outcome: 'insufficient_scope',
         actor: `jwt:${world.bank.issuer}|mallory`,

@@ -89,7 +89,7 @@ async function authentic(topic: TopicName, type: string): Promise<ReceivedMessag
 const attack = (...messages: OutgoingMessage[]) => publish(world.bank, messages, { asTheyAre: true });
 
 /** Publishes the message unchanged and returns the reason of its dead letter. */
-async function codeOf(topic: TopicName, message: OutgoingMessage): Promise<string | undefined> {
+async function deadLetterCode(topic: TopicName, message: OutgoingMessage): Promise<string | undefined> {
   const mark = randomBytes(8).toString('hex');
   await attack({ ...message, headers: { ...message.headers, 'dlq-test': mark } });
   const letter = await eventually(async () =>
@@ -106,7 +106,7 @@ describe('Forged commands', () => {
     await caughtUp(world.bank, 'ledger');
     expect((await api.get(`/transactions/${message.headers['ce_id']}`)).status).toBe(404);
     expect(await api.balance(account.account_id)).toBe(before);
-    expect(await codeOf('ledger.commands', deposit())).toBe('not_authentic');
+    expect(await deadLetterCode('ledger.commands', deposit())).toBe('not_authentic');
     const metrics = await scrape(world.bank.process('ledger'));
     expect(
       metrics.value('corebanking_dead_letters_total', { topic: 'ledger.commands', code: 'not_authentic' }),
@@ -197,7 +197,9 @@ describe('Changed authentic messages', () => {
     const known = await authentic('ledger.commands', messageType('create_transfer'));
     const before = await api.balance(account_id);
     for (const [name, change] of Object.entries(changes))
-      expect(await codeOf('ledger.commands', { ...again(known), ...change(known) }), name).toBe('not_authentic');
+      expect(await deadLetterCode('ledger.commands', { ...again(known), ...change(known) }), name).toBe(
+        'not_authentic',
+      );
     await attack(again(known));
     await caughtUp(world.bank, 'ledger');
     expect(await api.balance(account_id)).toBe(before);
@@ -218,14 +220,15 @@ describe('Changed authentic messages', () => {
     testKeys.sign('gateway', byGateway);
     const byLedger = deposit();
     testKeys.sign('ledger', byLedger);
-    for (const message of [byGateway, byLedger]) expect(await codeOf('ledger.commands', message)).toBe('not_authentic');
+    for (const message of [byGateway, byLedger])
+      expect(await deadLetterCode('ledger.commands', message)).toBe('not_authentic');
     // accounts sends only approved commands.
     for (const signer of ['ledger', 'accounts'] as const) {
       const key = forged('revoke_api_key', randomBytes(16).toString('hex'), {
         key_id: idOf('key', randomBytes(16).toString('hex')),
       });
       testKeys.sign(signer, key);
-      expect(await codeOf('accounts.commands', key)).toBe('not_authentic');
+      expect(await deadLetterCode('accounts.commands', key)).toBe('not_authentic');
     }
     expect((await api.get(`/accounts/${account_id}`)).data<RestAccount>().status).toBe('Active');
   });
@@ -241,7 +244,7 @@ describe('Changed authentic messages', () => {
         'correlation-id': 'forged',
       },
     );
-    expect(await codeOf('ledger.queries', query)).toBe('not_authentic');
+    expect(await deadLetterCode('ledger.queries', query)).toBe('not_authentic');
     expect(
       (await readTopic(world.bank, 'replies')).filter(({ headers }) => headers['correlation-id'] === 'forged'),
     ).toEqual([]);
@@ -262,10 +265,10 @@ describe('Forged steps of sagas', () => {
     const byGateway = at('accounts.commands', { headers: reply, value });
     testKeys.sign('gateway', byGateway);
     for (const message of [at('accounts.commands', { headers: reply, value }), byGateway])
-      expect(await codeOf('accounts.commands', message)).toBe('not_authentic');
+      expect(await deadLetterCode('accounts.commands', message)).toBe('not_authentic');
     const step = await authentic('ledger.commands', messageType('open_ledger_account'));
     expect(
-      await codeOf('ledger.commands', {
+      await deadLetterCode('ledger.commands', {
         ...again(step),
         headers: { ...step.headers, 'correlation-id': freshId('transition') },
       }),

@@ -257,7 +257,7 @@ function forms(secret: string): string[] {
 const found = (text: string, wanted: Iterable<string>) =>
   [...wanted].filter((secret) => forms(secret).some((form) => text.includes(form)));
 const everything = () => [...secrets, ...Object.values(freeText)];
-const headersOf = ({ headers, key }: ReceivedMessage) => `${JSON.stringify(headers)} ${key}`;
+const headersText = ({ headers, key }: ReceivedMessage) => `${JSON.stringify(headers)} ${key}`;
 
 describe('marker secrets and personal data', () => {
   it('appear in no log, even at level trace', () => {
@@ -270,7 +270,7 @@ describe('marker secrets and personal data', () => {
 
   it('appear in no header or key of a message, including the reason of a dead letter', () => {
     for (const [name, list] of messages)
-      expect([name, list.flatMap((message) => found(headersOf(message), everything()))]).toEqual([name, []]);
+      expect([name, list.flatMap((message) => found(headersText(message), everything()))]).toEqual([name, []]);
   });
 
   it('appear in no event, except the free text of a posting', () => {

@@ -42,7 +42,7 @@ beforeAll(async () => {
 const summed = (text: string) => text.slice(0, -6) + apiKeyChecksum(text.slice(0, -6));
 const swapCase = (text: string) =>
   text.replace(/[a-z]/gi, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
-const secretOf = (text: string) => text.slice(-49, -6);
+const secretPart = (text: string) => text.slice(-49, -6);
 
 describe('forged API keys', () => {
   expectNothingDone(world);
@@ -55,7 +55,7 @@ describe('forged API keys', () => {
     ['its id, the secret of zeros', () => makeApiKey('live', key.key_id, new Uint8Array(32))],
     [
       'its id, the secret of another key',
-      () => summed(key.api_key.replace(secretOf(key.api_key), secretOf(second.api_key))),
+      () => summed(key.api_key.replace(secretPart(key.api_key), secretPart(second.api_key))),
     ],
     [
       'its secret, the id of another key',
@@ -63,7 +63,7 @@ describe('forged API keys', () => {
     ],
     [
       'its id, the secret of a revoked one',
-      () => summed(key.api_key.replace(secretOf(key.api_key), secretOf(revoked.api_key))),
+      () => summed(key.api_key.replace(secretPart(key.api_key), secretPart(revoked.api_key))),
     ],
     ['a wrong checksum', () => `${key.api_key.slice(0, -1)}${key.api_key.endsWith('a') ? 'b' : 'a'}`],
     ['no checksum', () => key.api_key.slice(0, -6)],
@@ -80,12 +80,12 @@ describe('forged API keys', () => {
     ['swapped case', () => swapCase(key.api_key)],
     ['swapped case, right checksum', () => summed(swapCase(key.api_key))],
     ['the id in upper case', () => summed(key.api_key.replace(key.key_id.slice(4), key.key_id.slice(4).toUpperCase()))],
-    ['a secret one too large', () => summed(key.api_key.replace(secretOf(key.api_key), 'z'.repeat(43)))],
-    ['a shorter secret', () => summed(key.api_key.replace(secretOf(key.api_key), secretOf(key.api_key).slice(1)))],
+    ['a secret one too large', () => summed(key.api_key.replace(secretPart(key.api_key), 'z'.repeat(43)))],
+    ['a shorter secret', () => summed(key.api_key.replace(secretPart(key.api_key), secretPart(key.api_key).slice(1)))],
     ['a blank inside', () => `${key.api_key.slice(0, 40)} ${key.api_key.slice(40)}`],
     ['other separators', () => key.api_key.replaceAll('_', '-')],
     ['only its id', () => key.key_id],
-    ['only its secret', () => secretOf(key.api_key)],
+    ['only its secret', () => secretPart(key.api_key)],
     ['a list', () => `${key.api_key}, ${second.api_key}`],
     ['quoted', () => `"${key.api_key}"`],
     ['with a scheme', () => `ApiKey ${key.api_key}`],

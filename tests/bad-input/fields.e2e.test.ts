@@ -73,7 +73,7 @@ const name = (max: number): Kind => ({
   ...text(max),
   texts: [...text(max).texts, '', ' ', '\u3000\u00a0', '\u200b', '\u3164'],
 });
-const oneOf = (...texts: string[]): Kind => ({
+const badChoice = (...texts: string[]): Kind => ({
   mistyped: 'validation_failed',
   refused: 'validation_failed',
   texts: ['', 'nonsense', 'toString', '__proto__', "' or 1=1--", ...texts],
@@ -146,12 +146,12 @@ const writes: Record<string, Write> = {
     path: () => '/clients',
     body: () => ({ ...retail(), address: 'x', ussd_phone_number: newPhone(), ussd_status: 'inactive' }),
     fields: {
-      client_type: oneOf('retail', 'RETAIL', 'Retail '),
+      client_type: badChoice('retail', 'RETAIL', 'Retail '),
       first_name: name(100),
       last_name: name(100),
       ...contact,
       ussd_phone_number: optional(phone),
-      ussd_status: oneOf('Active'),
+      ussd_status: badChoice('Active'),
     },
   },
   'create a Corporate client': {
@@ -164,7 +164,7 @@ const writes: Record<string, Write> = {
     method: 'PATCH',
     path: () => `/clients/${client.client_id}`,
     body: () => ({ address: 'x' }),
-    fields: { ...contact, ussd_phone_number: optional(phone), ussd_status: oneOf('Active') },
+    fields: { ...contact, ussd_phone_number: optional(phone), ussd_status: badChoice('Active') },
   },
   'open an account': {
     method: 'POST',
@@ -172,17 +172,17 @@ const writes: Record<string, Write> = {
     body: () => ({ client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
     fields: {
       client_id: id,
-      account_type: oneOf('savings', 'Teller', 'Vault'),
+      account_type: badChoice('savings', 'Teller', 'Vault'),
       currency,
       initial_deposit: amount,
-      status: oneOf('active', 'Closed'),
+      status: badChoice('active', 'Closed'),
     },
   },
   'change a status': {
     method: 'POST',
     path: () => `/accounts/${account.account_id}/status-transitions`,
     body: () => ({ status: 'Frozen', reason: 'fraud' }),
-    fields: { status: oneOf('frozen', 'Closed'), reason: oneOf('Fraud'), note: optional(lines(500)) },
+    fields: { status: badChoice('frozen', 'Closed'), reason: badChoice('Fraud'), note: optional(lines(500)) },
   },
   deposit: {
     method: 'POST',
@@ -225,10 +225,10 @@ const writes: Record<string, Write> = {
     body: () => ({ name: 'x', scopes: ['clients:read'] }),
     fields: {
       name: name(100),
-      environment: oneOf('Live'),
+      environment: badChoice('Live'),
       client_id: optional(id),
       expires_at: optional(
-        oneOf(
+        badChoice(
           '2999-01-01',
           '2999-02-30T00:00:00Z',
           '2999-01-01T00:00:00',

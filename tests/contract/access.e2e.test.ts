@@ -29,9 +29,9 @@ const ids: Record<string, string> = {
   key_id: unknownId('key'),
   accountNumber: 'SAV-0000000000',
 };
-const pathOf = ({ path }: Endpoint) => path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? name);
+const examplePath = ({ path }: Endpoint) => path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? name);
 const call = (caller: Api, endpoint: Endpoint) =>
-  caller.send(endpoint.method, pathOf(endpoint), endpoint.method === 'GET' ? {} : { body: {} });
+  caller.send(endpoint.method, examplePath(endpoint), endpoint.method === 'GET' ? {} : { body: {} });
 
 describe('Scopes × routes', () => {
   const withOnly = new Map<Scope, Api>();

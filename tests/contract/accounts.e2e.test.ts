@@ -15,7 +15,7 @@ const world = useSharedBank();
 const { api } = world;
 
 const open = (fields: object) => api.post('/accounts', fields);
-const transactionsOf = async (accountId: string) =>
+const readTransactions = async (accountId: string) =>
   (await api.get(`/transactions?account_id=${accountId}`)).list<RestTransaction>();
 
 /** Computes the Luhn checksum, in which every second digit from the right is doubled. */
@@ -95,7 +95,7 @@ describe('Accounts: opening', () => {
     // contract: accounts-4
     const account = await api.newAccount();
     expect(account).toMatchObject({ balance: 0, status: 'Active' });
-    expect(await transactionsOf(account.account_id)).toEqual([]);
+    expect(await readTransactions(account.account_id)).toEqual([]);
     expect(await api.newAccount({ initial_deposit: 0 })).toMatchObject({ balance: 0 });
   });
 
@@ -117,7 +117,7 @@ describe('Accounts: opening', () => {
       // contract: accounts-5
       const account = await api.newAccount({ status, initial_deposit: 75.5 });
       expect(account).toMatchObject({ status, balance: 75.5 });
-      const [transaction, ...more] = await transactionsOf(account.account_id);
+      const [transaction, ...more] = await readTransactions(account.account_id);
       expect(more).toEqual([]);
       expect(transaction).toMatchObject({
         transaction_type: 'Deposit',
@@ -139,7 +139,7 @@ describe('Accounts: opening', () => {
     // contract: accounts-6
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 1000 });
     expect(loan.balance).toBe(1000);
-    expect(await transactionsOf(loan.account_id)).toEqual([
+    expect(await readTransactions(loan.account_id)).toEqual([
       expect.objectContaining({
         transaction_type: 'Withdrawal',
         direction: 'credit',

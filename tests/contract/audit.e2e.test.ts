@@ -17,19 +17,19 @@ import { eventually, useBank } from '../support/world.ts';
 const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
 const { api } = world;
 
-const idOf = (answer: Answer) => answer.header('x-request-id') ?? '';
+const requestId = (answer: Answer) => answer.header('x-request-id') ?? '';
 const records = (query: string) => api.all<AuditRecord>(`/admin/audit?${query}`);
 
 /** Waits for the records of a request and returns them. */
-function recordsOf(answer: Answer): Promise<AuditRecord[]> {
+function readRecords(answer: Answer): Promise<AuditRecord[]> {
   return eventually(async () => {
-    const found = await records(`request_id=${idOf(answer)}`);
+    const found = await records(`request_id=${requestId(answer)}`);
     return found.length > 0 && found;
   });
 }
 
-async function recordOf(answer: Answer): Promise<AuditRecord> {
-  const found = await recordsOf(answer);
+async function readRecord(answer: Answer): Promise<AuditRecord> {
+  const found = await readRecords(answer);
   expect(found).toHaveLength(1);
   return auditRecordSchema.strict().parse(found[0]);
 }
@@ -41,12 +41,12 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
     // contract: audit-1
     const created = await api.post('/clients', { ...retail(), first_name: 'Marker-Name', email: 'marker@example.org' });
     const client_id = String(created.data()['client_id']);
-    expect(await recordOf(created)).toMatchObject({
+    expect(await readRecord(created)).toMatchObject({
       audit_id: expect.stringMatching(/^aud_[0-9a-f]{32}$/),
       action: 'create_client',
       resource_id: client_id,
       outcome: 'success',
-      request_id: idOf(created),
+      request_id: requestId(created),
       details: { client_type: 'Retail' },
       address: '127.0.0.1',
     });
@@ -54,7 +54,7 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
       email: 'marker-2@example.org',
       address: 'Marker Street 1',
     });
-    expect(await recordOf(changed)).toMatchObject({
+    expect(await readRecord(changed)).toMatchObject({
       action: 'update_client',
       resource_id: client_id,
       details: { changed_fields: ['email', 'address'] },
@@ -66,7 +66,7 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
       initial_deposit: 5,
     });
     const account_id = String(opened.data()['account_id']);
-    expect(await recordOf(opened)).toMatchObject({
+    expect(await readRecord(opened)).toMatchObject({
       action: 'open_account',
       resource_id: account_id,
       details: { client_id, account_type: 'Savings', currency: 'USD', status: 'Active' },
@@ -85,12 +85,12 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
       reason: 'fraud',
       note: 'Marker note',
     });
-    expect(await recordOf(frozen)).toMatchObject({
+    expect(await readRecord(frozen)).toMatchObject({
       actor: `jwt:${world.bank.issuer}|clerk-1`,
       action: 'change_account_status',
       resource_id: account_id,
       outcome: 'success',
-      request_id: idOf(frozen),
+      request_id: requestId(frozen),
       details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
     });
   });
@@ -99,20 +99,20 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
     // contract: audit-1
     const created = await api.post('/admin/api-keys', { name: 'audited', scopes: ['accounts:read'] });
     const key = created.data<RestKey>();
-    expect(await recordOf(created)).toMatchObject({
+    expect(await readRecord(created)).toMatchObject({
       action: 'create_api_key',
       resource_id: key.key_id,
       details: { scopes: ['accounts:read'], environment: 'live', client_id: null },
     });
     const rotated = await api.post(`/admin/api-keys/${key.key_id}/rotation`, { overlap_seconds: 60 });
     const next = rotated.data<RestKey>();
-    expect(await recordOf(rotated)).toMatchObject({
+    expect(await readRecord(rotated)).toMatchObject({
       action: 'rotate_api_key',
       resource_id: key.key_id,
       details: { new_key_id: next.key_id },
     });
     const revoked = await api.post(`/admin/api-keys/${next.key_id}/revocation`);
-    expect(await recordOf(revoked)).toMatchObject({
+    expect(await readRecord(revoked)).toMatchObject({
       action: 'revoke_api_key',
       resource_id: next.key_id,
       outcome: 'success',
@@ -140,21 +140,21 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
     const first = await taken();
     expectError(first, 400, 'duplicate_ussd_phone');
     const second = await taken();
-    expect(await recordOf(first)).toMatchObject({ action: 'create_client', outcome: 'duplicate_ussd_phone' });
+    expect(await readRecord(first)).toMatchObject({ action: 'create_client', outcome: 'duplicate_ussd_phone' });
     const unknown = await api.post('/accounts', {
       client_id: unknownId('cli'),
       account_type: 'Savings',
       currency: 'USD',
     });
     expectError(unknown, 404, 'client_not_found');
-    expect(await recordOf(unknown)).toMatchObject({ action: 'open_account', outcome: 'client_not_found' });
+    expect(await readRecord(unknown)).toMatchObject({ action: 'open_account', outcome: 'client_not_found' });
     const invalid = await api.post('/clients', { ...retail(), first_name: 1 });
     expectError(invalid, 400, 'validation_failed');
-    await recordOf(await api.post('/clients', retail()));
-    expect([await records(`request_id=${idOf(second)}`), await records(`request_id=${idOf(invalid)}`)]).toEqual([
-      [],
-      [],
-    ]);
+    await readRecord(await api.post('/clients', retail()));
+    expect([
+      await records(`request_id=${requestId(second)}`),
+      await records(`request_id=${requestId(invalid)}`),
+    ]).toEqual([[], []]);
   });
 });
 
@@ -185,19 +185,19 @@ describe('Audit: postings', () => {
     });
     const actor = `jwt:${world.bank.issuer}|clerk-2`;
     const transaction_id = (deposit.body as { transaction_id: string }).transaction_id;
-    expect(await recordOf(deposit)).toMatchObject({
+    expect(await readRecord(deposit)).toMatchObject({
       actor,
       action: 'create_transaction',
       resource_id: transaction_id,
       outcome: 'success',
       details: { account_id: from.account_id, transaction_type: 'Deposit', amount: '20' },
     });
-    expect(await recordOf(refused)).toMatchObject({
+    expect(await readRecord(refused)).toMatchObject({
       actor,
       action: 'create_transaction',
       outcome: 'insufficient_funds',
     });
-    expect(await recordOf(transfer)).toMatchObject({
+    expect(await readRecord(transfer)).toMatchObject({
       actor,
       action: 'create_transfer',
       resource_id: transfer.data()['transfer_id'],
@@ -215,17 +215,17 @@ describe('Audit: postings', () => {
     const [byKey, byToken] = (await Promise.all(posted)) as [Answer, Answer];
     const { transaction_id } = byKey.body as { transaction_id: string };
     const reversed = await machine.post(`/transactions/${transaction_id}/reversal`, { reason: 'booked twice' });
-    expect(await recordOf(reversed)).toMatchObject({
+    expect(await readRecord(reversed)).toMatchObject({
       action: 'reverse_transaction',
       resource_id: reversed.data()['transaction_id'],
       outcome: 'success',
       details: { reverses_transaction_id: transaction_id },
     });
     const again = await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'once more' });
-    expect(await recordOf(again)).toMatchObject({ action: 'reverse_transaction', outcome: 'already_reversed' });
+    expect(await readRecord(again)).toMatchObject({ action: 'reverse_transaction', outcome: 'already_reversed' });
     expect([
-      ...(await records(`request_id=${idOf(byKey)}`)),
-      ...(await records(`request_id=${idOf(byToken)}`)),
+      ...(await records(`request_id=${requestId(byKey)}`)),
+      ...(await records(`request_id=${requestId(byToken)}`)),
     ]).toEqual([]);
   });
 });
@@ -287,7 +287,7 @@ describe('Audit: refused calls', () => {
       ],
     ];
     for (const [call, expected] of cases)
-      expect(await recordOf(await call()), JSON.stringify(expected)).toMatchObject({
+      expect(await readRecord(await call()), JSON.stringify(expected)).toMatchObject({
         ...expected,
         address: '127.0.0.1',
       });
@@ -301,7 +301,7 @@ describe('Audit: refused calls', () => {
   it('security events are published for a SIEM to the topic security, with OCSF classes', async () => {
     const refused = await nobody().get('/transfers');
     const told = await eventually(async () =>
-      (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === idOf(refused)),
+      (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === requestId(refused)),
     );
     expect([told.key, told.headers['ce_type'], told.headers['ce_source']]).toEqual([
       'unauthenticated',
@@ -329,14 +329,14 @@ describe('Audit: refused calls', () => {
     const reversal = await reader.post(`/transactions/${unknownId('txn')}/reversal`, { reason: 'x' });
     const client = await reader.post('/clients', retail());
     const unknown = await api.get(`/accounts/${unknownId('acc')}`);
-    expect(await recordOf(freeze)).toMatchObject({
+    expect(await readRecord(freeze)).toMatchObject({
       action: 'change_account_status',
       resource_id: account_id,
       outcome: 'insufficient_scope',
     });
-    expect(await recordOf(reversal)).toMatchObject({ action: 'reverse_transaction', outcome: 'insufficient_scope' });
-    expect(await recordOf(client)).toMatchObject({ action: 'create_client', outcome: 'insufficient_scope' });
-    expect([unknown.status, await records(`request_id=${idOf(unknown)}`)]).toEqual([404, []]);
+    expect(await readRecord(reversal)).toMatchObject({ action: 'reverse_transaction', outcome: 'insufficient_scope' });
+    expect(await readRecord(client)).toMatchObject({ action: 'create_client', outcome: 'insufficient_scope' });
+    expect([unknown.status, await records(`request_id=${requestId(unknown)}`)]).toEqual([404, []]);
   });
 });
 

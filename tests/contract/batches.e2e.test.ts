@@ -32,7 +32,7 @@ const transfer = (from: { account_id: string }, to: { account_id: string }, amou
 
 const post = (mode: string, items: unknown, key = newKey(), caller: Api = api) =>
   caller.once(key, '/batches', { mode, items });
-const balanceOf = (account: RestAccount) => api.balance(account.account_id);
+const readBalance = (account: RestAccount) => api.balance(account.account_id);
 const statuses = ({ results }: Batch) => results.map(({ status, error }) => error?.code ?? status);
 const accounts = (count: number, amount: number) =>
   together(count, () => api.newAccount({ initial_deposit: amount }), 10);
@@ -215,7 +215,9 @@ describe('independent: each item is decided as if it had been sent alone', () =>
     const items = Array.from({ length: 1000 }, (_, i) => transfer(payer, paid[i % 5] as RestAccount, 1));
     const batch = done(await post('independent', items));
     expect(batch.counts).toEqual({ completed: 1000, failed: 0, pending: 0 });
-    expect([await balanceOf(payer), ...(await Promise.all(paid.map(balanceOf)))]).toEqual([0, 200, 200, 200, 200, 200]);
+    expect([await readBalance(payer), ...(await Promise.all(paid.map(readBalance)))]).toEqual([
+      0, 200, 200, 200, 200, 200,
+    ]);
     expectField(await post('independent', [...items, items[0]]), 400, 'validation_failed', 'items');
   });
 });
@@ -236,7 +238,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
       status: 'Completed',
       counts: { completed: 21, failed: 0, pending: 0 },
     });
-    expect([await balanceOf(first), await balanceOf(last)]).toEqual([0, 5]);
+    expect([await readBalance(first), await readBalance(last)]).toEqual([0, 5]);
     expect(batch.results[20]?.transaction).toMatchObject({ status: 'Completed', batch_id: batch.batch_id });
     expect((await api.get(`/transactions/${batch.results[20]?.transaction?.transaction_id}`)).data()).toEqual(
       batch.results[20]?.transaction,
@@ -265,7 +267,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
       { field: 'items[2].transaction', code: 'account_not_found', message: expect.stringContaining('not found') },
       { field: 'items[4].transfer', code: 'same_account', message: expect.any(String) },
     ]);
-    expect([await balanceOf(a), await balanceOf(b)]).toEqual([10, 10]);
+    expect([await readBalance(a), await readBalance(b)]).toEqual([10, 10]);
     expect(await api.all(`/transactions?idempotency_key=${key}`)).toEqual([]);
     // The batch stays refused even though the reason no longer exists.
     await api.transact(a.account_id, 'Deposit', 100);
@@ -283,7 +285,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
     const [a, b] = (await accounts(2, 500)) as [RestAccount, RestAccount];
     const items = Array.from({ length: 500 }, () => transfer(a, b, 1));
     expect(done(await post('atomic', items)).counts.completed).toBe(500);
-    expect([await balanceOf(a), await balanceOf(b)]).toEqual([0, 1000]);
+    expect([await readBalance(a), await readBalance(b)]).toEqual([0, 1000]);
     expectField(await post('atomic', [...items, items[0]]), 400, 'validation_failed', 'items');
   });
 });
@@ -299,7 +301,7 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
       'true',
       null,
     ]);
-    expect([await balanceOf(a), await balanceOf(b)]).toEqual([15, 10]);
+    expect([await readBalance(a), await readBalance(b)]).toEqual([15, 10]);
     const { batch_id } = first.data<Batch>();
     expect(done(await api.get(`/batches/${batch_id}`))).toEqual(done(first));
   });
@@ -318,8 +320,8 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
     }));
     expect(new Set(pairs.map((pair) => JSON.stringify(pair))).size).toBe(1);
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect((await Promise.all(some.map(balanceOf))).reduce((sum, balance) => sum + balance)).toBe(60);
-    expect(await Promise.all(some.map(balanceOf))).toEqual([15, 9, 9, 9, 9, 9]);
+    expect((await Promise.all(some.map(readBalance))).reduce((sum, balance) => sum + balance)).toBe(60);
+    expect(await Promise.all(some.map(readBalance))).toEqual([15, 9, 9, 9, 9, 9]);
   });
 
   it('a different body with the same key is refused, even if its items are valid, and posts nothing', async () => {
@@ -333,7 +335,7 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
     ]) {
       expectError(await world.gateway(1).once(key, '/batches', { mode, items }), 422, 'idempotency_key_reused');
     }
-    expect(await Promise.all(some.map(balanceOf))).toEqual([11, 10, 10, 10, 10, 10]);
+    expect(await Promise.all(some.map(readBalance))).toEqual([11, 10, 10, 10, 10, 10]);
   });
 
   it('of two bodies sent concurrently with one key, exactly one is posted, completely', async () => {
@@ -345,7 +347,7 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 422]);
     const won = answers.findIndex(({ status }) => status === 200);
-    expect(await Promise.all(some.map(balanceOf))).toEqual(some.map((_, i) => (Math.floor(i / 6) === won ? 11 : 10)));
+    expect(await Promise.all(some.map(readBalance))).toEqual(some.map((_, i) => (Math.floor(i / 6) === won ? 11 : 10)));
   });
 });
 
@@ -393,11 +395,9 @@ describe('refused before anything is published', () => {
     );
     expectField(await post('independent', []), 400, 'validation_failed', 'items');
     expectField(await post('both', [deposit(a, 1)]), 400, 'validation_failed', 'mode');
-    expect([await balanceOf(a), await balanceOf(b), await api.all(`/transactions?idempotency_key=${key}`)]).toEqual([
-      10,
-      10,
-      [],
-    ]);
+    expect([await readBalance(a), await readBalance(b), await api.all(`/transactions?idempotency_key=${key}`)]).toEqual(
+      [10, 10, []],
+    );
   });
 
   it('a body of more than 1 MiB; one just below it is accepted', async () => {
@@ -526,7 +526,7 @@ describe('a ledger that does not reply', () => {
     const repeated = await world.gateway(1).once(key, '/batches', { mode: 'independent', items });
     expect([done(repeated), repeated.header('idempotent-replayed')]).toEqual([later, 'true']);
     await caughtUp(world.bank, 'ledger-batches', 30_000, 'ledger.batches');
-    expect(await Promise.all(some.map(balanceOf))).toEqual(some.map(() => 10));
+    expect(await Promise.all(some.map(readBalance))).toEqual(some.map(() => 10));
   });
 });
 

@@ -15,7 +15,7 @@ interface Row {
 }
 
 /** Returns the entries of the operation of a transaction, with only the prefix of account numbers. */
-function entriesOf(transactionId: string): Promise<Row[]> {
+function readEntries(transactionId: string): Promise<Row[]> {
   return world.sql<Row>(
     `select substr(a.account_number, 1, 3) as account, e.direction, e.side, e.amount_minor, e.sequence from v_entries e join v_accounts a using (account_id)
      where e.operation_id = (select operation_id from v_transactions where transaction_id = $1) order by 1, 2, 3`,
@@ -35,7 +35,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
 
   it('Deposit', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 300);
-    expect(flow(await entriesOf(transaction_id))).toEqual([
+    expect(flow(await readEntries(transaction_id))).toEqual([
       'CHK credit/CR',
       'TLR credit/DR',
       'TLR debit/CR',
@@ -45,7 +45,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
 
   it('Withdrawal', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Withdrawal', 10);
-    expect(flow(await entriesOf(transaction_id))).toEqual([
+    expect(flow(await readEntries(transaction_id))).toEqual([
       'CHK debit/DR',
       'TLR credit/DR',
       'TLR debit/CR',
@@ -57,12 +57,12 @@ describe('Double entry: operation | entries (direction / side)', () => {
     const other = await api.newAccount({ account_type: 'Current' });
     const { transfer_id } = await api.transfer(account.account_id, other.account_id, 10);
     const [leg] = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
-    expect(flow(await entriesOf(leg?.transaction_id ?? ''))).toEqual(['CHK debit/DR', 'CUR credit/CR']);
+    expect(flow(await readEntries(leg?.transaction_id ?? ''))).toEqual(['CHK debit/DR', 'CUR credit/CR']);
   });
 
   it('Loan opened', async () => {
     const [disbursement] = await api.all<RestTransaction>(`/transactions?account_id=${loan.account_id}`);
-    expect(flow(await entriesOf(disbursement?.transaction_id ?? ''))).toEqual([
+    expect(flow(await readEntries(disbursement?.transaction_id ?? ''))).toEqual([
       'LOA credit/DR',
       'TLR credit/DR',
       'TLR debit/CR',
@@ -73,7 +73,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
   it('Loan Payment', async () => {
     const { transfer_id } = await api.transfer(account.account_id, loan.account_id, 10);
     const [leg] = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
-    expect(flow(await entriesOf(leg?.transaction_id ?? ''))).toEqual(['CHK debit/DR', 'LOA debit/CR']);
+    expect(flow(await readEntries(leg?.transaction_id ?? ''))).toEqual(['CHK debit/DR', 'LOA debit/CR']);
   });
 
   it('every operation has ΣDR = ΣCR per currency, and leaves Teller at 0', async () => {

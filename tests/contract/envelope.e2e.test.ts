@@ -27,15 +27,15 @@ describe('Envelope, ids, time', () => {
       amount: 5,
     });
     const { transaction_id } = deposit.body as { transaction_id: string };
-    expect([client, deposit, transfer].map(locationOf)).toEqual([
+    expect([client, deposit, transfer].map(locationPath)).toEqual([
       `/clients/${client_id}`,
       `/transactions/${transaction_id}`,
       `/transfers/${transfer.data<{ transfer_id: string }>().transfer_id}`,
     ]);
-    expect(locationOf(opening)).toBe(`/accounts/${account_id}`);
-    expect((await api.get(locationOf(client))).body).toEqual(client.body);
-    expect((await api.get(locationOf(transfer))).body).toEqual(transfer.body);
-    expect((await api.get(locationOf(deposit))).body).toEqual({ status: 'success', data: deposit.body });
+    expect(locationPath(opening)).toBe(`/accounts/${account_id}`);
+    expect((await api.get(locationPath(client))).body).toEqual(client.body);
+    expect((await api.get(locationPath(transfer))).body).toEqual(transfer.body);
+    expect((await api.get(locationPath(deposit))).body).toEqual({ status: 'success', data: deposit.body });
   });
 
   it('the Location of a note is the list that contains it', async () => {
@@ -43,11 +43,11 @@ describe('Envelope, ids, time', () => {
     for (const path of [`/clients/${client_id}/notes`, `/accounts/${account_id}/notes`]) {
       const note = await api.post(path, { note: 'x' });
       expect([note.status, note.header('location')]).toEqual([201, path]);
-      expect((await api.get(locationOf(note))).list()).toEqual([note.data()]);
+      expect((await api.get(locationPath(note))).list()).toEqual([note.data()]);
     }
   });
 
-  function locationOf(answer: Answer): string {
+  function locationPath(answer: Answer): string {
     return new URL(answer.header('location') ?? '', 'http://localhost').pathname;
   }
 

@@ -47,13 +47,13 @@ function waiting(answer: Answer, action: string): Shown {
   expect(answer.header('location')).toBe(`/admin/approvals/${approval.approval_id}`);
   return approval;
 }
-const pathOf = ({ approval_id }: Pick<Approval, 'approval_id'>) => `/admin/approvals/${approval_id}`;
+const approvalPath = ({ approval_id }: Pick<Approval, 'approval_id'>) => `/admin/approvals/${approval_id}`;
 async function approve(approval: Approval, by = bob, body: object = {}): Promise<Approval> {
-  const answer = await by.post(`${pathOf(approval)}/approval`, body);
+  const answer = await by.post(`${approvalPath(approval)}/approval`, body);
   expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('"status":"Approved"')]);
   return answer.data<Approval>();
 }
-const auditOf = (resource: string, action: string) =>
+const readAudit = (resource: string, action: string) =>
   eventually(
     async () => (await api.get(`/admin/audit?resource_id=${resource}&action=${action}`)).list<AuditRecord>()[0],
   );
@@ -105,19 +105,19 @@ describe('reverse', () => {
     const reversal = done.outcome?.status === 'success' ? String(done.outcome.data['transaction_id']) : '';
     // The executed operation has the id of the approval except for the last byte, which is a routing hint.
     expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
-    expect(await auditOf(reversal, 'reverse_transaction')).toMatchObject({
+    expect(await readAudit(reversal, 'reverse_transaction')).toMatchObject({
       actor: actor('alice'),
       details: { approved_by: actor('bob') },
     });
-    expect(await auditOf(approval.approval_id, 'request_approval')).toMatchObject({
+    expect(await readAudit(approval.approval_id, 'request_approval')).toMatchObject({
       actor: actor('alice'),
       outcome: 'success',
     });
-    expect(await auditOf(approval.approval_id, 'approve_request')).toMatchObject({
+    expect(await readAudit(approval.approval_id, 'approve_request')).toMatchObject({
       actor: actor('bob'),
       details: { requested_by: actor('alice'), outcome: 'success' },
     });
-    expect((await alice.get(pathOf(approval))).data()).toEqual(done);
+    expect((await alice.get(approvalPath(approval))).data()).toEqual(done);
   });
 
   it('everything is checked at execution: a refusal is the outcome of the approval', async () => {
@@ -160,8 +160,8 @@ describe('an API key', () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5_000);
     expect((await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
     const approval = await askReversal();
-    expectError(await api.post(`${pathOf(approval)}/approval`), 403, 'insufficient_scope');
-    expect((await api.get(pathOf(approval))).status).toBe(200);
+    expectError(await api.post(`${approvalPath(approval)}/approval`), 403, 'insufficient_scope');
+    expect((await api.get(approvalPath(approval))).status).toBe(200);
   });
 });
 
@@ -220,7 +220,7 @@ describe('post_above', () => {
     expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([4_000, 3_000]);
     const opened = (await api.get(`/accounts?client_id=${from.client_id}&currency=KES`)).list<RestAccount>();
     expect(opened).toMatchObject([{ balance: 50_001, status: 'Active' }]);
-    expect(await auditOf(opened[0]?.account_id ?? '', 'open_account')).toMatchObject({
+    expect(await readAudit(opened[0]?.account_id ?? '', 'open_account')).toMatchObject({
       actor: actor('alice'),
       details: { approved_by: actor('bob') },
     });
@@ -280,9 +280,9 @@ describe('post_above', () => {
       404,
       'account_not_found',
     );
-    expectError(await customer.get(pathOf(await askReversal())), 404, 'approval_not_found');
+    expectError(await customer.get(approvalPath(await askReversal())), 404, 'approval_not_found');
     await approve(approval);
-    expect((await customer.get(pathOf(approval))).data()).toMatchObject({
+    expect((await customer.get(approvalPath(approval))).data()).toMatchObject({
       status: 'Approved',
       outcome: { data: { amount: 5_000 } },
     });
@@ -315,7 +315,7 @@ describe('unfreeze', () => {
       transition_id: string;
     }>();
     expect(transition).toMatchObject({ actor: actor('alice'), to_status: 'Active' });
-    expect(await auditOf(account_id, 'change_account_status')).toMatchObject({
+    expect(await readAudit(account_id, 'change_account_status')).toMatchObject({
       details: { approved_by: actor('bob') },
     });
     expectError(await move(alice, unknownId('acc'), 'Active'), 404, 'account_not_found');
@@ -339,13 +339,13 @@ describe('create_key', () => {
     const key = (done.outcome?.status === 'success' ? done.outcome.data : {}) as unknown as RestKey;
     expect(key).toMatchObject({ name: 'partner', created_by: actor('alice'), status: 'active' });
     expect(JSON.stringify(done)).not.toContain('cbk_');
-    expect((await bob.get(pathOf(approval))).data<Shown>().api_key).toBeUndefined();
-    await alice.send('HEAD', pathOf(approval));
-    const { api_key: secret = '' } = (await alice.get(pathOf(approval))).data<Shown>();
+    expect((await bob.get(approvalPath(approval))).data<Shown>().api_key).toBeUndefined();
+    await alice.send('HEAD', approvalPath(approval));
+    const { api_key: secret = '' } = (await alice.get(approvalPath(approval))).data<Shown>();
     expect(secret).toMatch(/^cbk_test_/);
     expect((await api.withKey(secret).get(`/accounts/${account.account_id}`)).status).toBe(200);
-    expect((await alice.get(pathOf(approval))).data<Shown>().api_key).toBeUndefined();
-    expect(await auditOf(key.key_id, 'create_api_key')).toMatchObject({
+    expect((await alice.get(approvalPath(approval))).data<Shown>().api_key).toBeUndefined();
+    expect(await readAudit(key.key_id, 'create_api_key')).toMatchObject({
       actor: actor('alice'),
       details: { approved_by: actor('bob') },
     });
@@ -358,7 +358,7 @@ describe('create_key', () => {
       (await api.get('/admin/api-keys')).list<RestKey>().filter(({ rotated_from }) => rotated_from === key.key_id),
     ).toEqual([]);
     expect((await approve(rotation)).outcome).toMatchObject({ status: 'success', data: { rotated_from: key.key_id } });
-    const { api_key: rotated = '' } = (await alice.get(pathOf(rotation))).data<Shown>();
+    const { api_key: rotated = '' } = (await alice.get(approvalPath(rotation))).data<Shown>();
     expect((await api.withKey(rotated).get(`/accounts/${account.account_id}`)).status).toBe(200);
     expectError(await alice.post(`/admin/api-keys/${unknownId('key')}/rotation`), 404, 'api_key_not_found');
   });
@@ -432,7 +432,7 @@ describe('deciding', () => {
   it('requires a second person with both scopes, and happens once', async () => {
     // contract: four-eyes-12, four-eyes-15
     const approval = await askReversal();
-    const path = pathOf(approval);
+    const path = approvalPath(approval);
     expectError(await alice.post(`${path}/approval`), 403, 'own_approval');
     expectError(await alice.post(`${path}/rejection`, { reason: 'x' }), 403, 'own_approval');
     const lacks = (scope: string) => api.withToken(staffToken(world.bank, 'dan', { scope }));
@@ -466,8 +466,8 @@ describe('deciding', () => {
   it('is idempotent under its Idempotency-Key', async () => {
     const approval = await askReversal();
     const key = newKey();
-    const first = await bob.once(key, `${pathOf(approval)}/approval`);
-    const again = await bob.once(key, `${pathOf(approval)}/approval`);
+    const first = await bob.once(key, `${approvalPath(approval)}/approval`);
+    const again = await bob.once(key, `${approvalPath(approval)}/approval`);
     expect([first.status, again.status, again.header('idempotent-replayed'), again.body]).toEqual([
       200,
       200,
@@ -481,7 +481,7 @@ describe('reading', () => {
   it('shows approvers what they can decide, and requesters their own', async () => {
     // contract: four-eyes-18
     const approval = await askReversal();
-    const path = pathOf(approval);
+    const path = approvalPath(approval);
     const status = async (by: Api) => (await by.get(path)).status;
     const as = (name: string, scope: string) => api.withToken(staffToken(world.bank, name, { scope }));
     expect(await status(as('alice', 'transactions:read'))).toBe(200);

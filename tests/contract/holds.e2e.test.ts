@@ -33,12 +33,12 @@ const place = (account_id: string, amount: number, rest: object = {}) =>
 const capture = (hold_id: string, body?: object) =>
   api.send('POST', `/holds/${hold_id}/capture`, body === undefined ? {} : { body });
 const release = (hold_id: string) => api.send('POST', `/holds/${hold_id}/release`);
-const accountOf = async (id: string) => (await api.get(`/accounts/${id}`)).data<RestAccount>();
+const readAccount = async (id: string) => (await api.get(`/accounts/${id}`)).data<RestAccount>();
 const figures = async (id: string) => {
-  const { balance, available_balance } = await accountOf(id);
+  const { balance, available_balance } = await readAccount(id);
   return [balance, available_balance];
 };
-const holdOf = async (id: string) => (await api.get(`/holds/${id}`)).data<RestHold>();
+const readHold = async (id: string) => (await api.get(`/holds/${id}`)).data<RestHold>();
 async function placed(account_id: string, amount: number, rest: object = {}): Promise<RestHold> {
   const answer = await place(account_id, amount, rest);
   expect(answer.status, answer.text).toBe(201);
@@ -71,7 +71,7 @@ describe('Holds: placing', () => {
     });
     expect([answer.status, answer.header('location')]).toEqual([201, `/holds/${hold.hold_id}`]);
     expect(Date.parse(hold.expires_at) - Date.parse(hold.created_at)).toBe(7 * day);
-    expect(await holdOf(hold.hold_id)).toEqual(hold);
+    expect(await readHold(hold.hold_id)).toEqual(hold);
     expect(await figures(account_id)).toEqual([100, 39.5]);
     expect((await api.get(`/accounts?client_id=${account.client_id}`)).list()).toMatchObject([
       { balance: 100, available_balance: 39.5 },
@@ -182,7 +182,7 @@ describe('Holds: capture', () => {
     });
     expect((await api.get(answer.header('location') ?? '')).data()).toEqual(transaction);
     expect(hold).toMatchObject({ hold_id, status: 'Captured', amount: 60, captured_amount: 60 });
-    expect([await holdOf(hold_id), await figures(account_id)]).toEqual([hold, [40, 40]]);
+    expect([await readHold(hold_id), await figures(account_id)]).toEqual([hold, [40, 40]]);
   });
 
   it('with to_account_id posts a Transfer; final is true by default and releases the rest', async () => {
@@ -270,7 +270,7 @@ describe('Holds: capture', () => {
     expect((await api.get(`/transfers?account_id=${a.account_id}&status=Failed`)).list()).toMatchObject([
       { status: 'Failed', hold_id },
     ]);
-    expect([(await holdOf(hold_id)).status, await figures(a.account_id)]).toEqual(['Active', [100, 40]]);
+    expect([(await readHold(hold_id)).status, await figures(a.account_id)]).toEqual(['Active', [100, 40]]);
     expect((await release(hold_id)).data()).toMatchObject({ status: 'Released' });
     expect(await figures(a.account_id)).toEqual([100, 100]);
   });
@@ -291,7 +291,7 @@ describe('Holds: capture', () => {
     expectError(await capture(hold_id, { amount: 1.001 }), 400, 'invalid_amount_precision');
     expectError(await capture(hold_id, { amount: -1 }), 400, 'invalid_amount');
     expectError(await capture(hold_id, { final: 'no', currency: 'USD' }), 400, 'validation_failed', /final/);
-    expect((await holdOf(hold_id)).status).toBe('Active');
+    expect((await readHold(hold_id)).status).toBe('Active');
   });
 
   it('a reversed capture leaves the hold Captured', async () => {
@@ -303,7 +303,7 @@ describe('Holds: capture', () => {
       await api.post(`/transactions/${transaction?.transaction_id}/reversal`, { reason: 'x' })
     ).data<RestTransaction>();
     expect(reversal).not.toHaveProperty('hold_id');
-    expect([await holdOf(hold_id), await figures(account_id)]).toMatchObject([
+    expect([await readHold(hold_id), await figures(account_id)]).toMatchObject([
       { status: 'Captured', captured_amount: 60 },
       [100, 100],
     ]);
@@ -342,7 +342,7 @@ describe('Holds: external_id and metadata', () => {
     const plain = await placed(account_id, 5);
     expect(plain).not.toHaveProperty('external_id');
     expect(plain).not.toHaveProperty('metadata');
-    expect(await holdOf(hold_id)).toMatchObject(names);
+    expect(await readHold(hold_id)).toMatchObject(names);
     expect((await api.get(`/accounts/${account_id}/holds?external_id=booking%207`)).list()).toMatchObject([
       { hold_id },
     ]);
@@ -378,7 +378,7 @@ describe('Holds: expiry', () => {
     const { hold_id } = await placed(account_id, 60, { expires_at });
     expect(await figures(account_id)).toEqual([100, 40]);
     await sleep(Date.parse(expires_at) - Date.now() + 100);
-    expect([await figures(account_id), await holdOf(hold_id)]).toMatchObject([
+    expect([await figures(account_id), await readHold(hold_id)]).toMatchObject([
       [100, 100],
       { status: 'Expired', updated_at: expires_at },
     ]);

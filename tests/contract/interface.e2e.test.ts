@@ -67,7 +67,7 @@ describe('What the service does', () => {
   });
 
   /** Returns the account kind and direction of every entry of an operation, in order per account. */
-  async function flowOf(transactionId: string): Promise<string[]> {
+  async function readFlow(transactionId: string): Promise<string[]> {
     const rows = await world.sql<{ kind: string; direction: string }>(
       `select coalesce(substring(a.account_number from '^(TLR|VLT)-'), 'customer') as kind, e.direction
        from v_entries e join v_accounts a using (account_id)
@@ -81,7 +81,7 @@ describe('What the service does', () => {
     // contract: double-entry-2
     const account = await api.newAccount();
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 12.34);
-    expect(await flowOf(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT credit', 'customer credit']);
+    expect(await readFlow(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT credit', 'customer credit']);
     expect(await api.balance(account.account_id)).toBe(12.34);
   });
 
@@ -89,7 +89,7 @@ describe('What the service does', () => {
     // contract: double-entry-2
     const account = await api.newAccount({ initial_deposit: 20 });
     const { transaction_id } = await api.transact(account.account_id, 'Withdrawal', 12.34);
-    expect(await flowOf(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT debit', 'customer debit']);
+    expect(await readFlow(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT debit', 'customer debit']);
     expect(await api.balance(account.account_id)).toBe(7.66);
   });
 

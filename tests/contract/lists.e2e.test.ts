@@ -59,7 +59,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'e
       return `${path}?${[filter, query].filter(Boolean).join('&')}`;
     };
     const items = async (query = '') => (await api.get(url(query))).list<Item>();
-    const idsOf = (read: Item[]) => read.map((item) => item[list().id]);
+    const itemIds = (read: Item[]) => read.map((item) => item[list().id]);
 
     it('newest first; order=asc is the reverse', async () => {
       // contract: lists-1
@@ -67,8 +67,8 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'e
       expect(newest).toHaveLength(list().count);
       const times = newest.map(({ created_at }) => created_at);
       expect(times).toEqual([...times].sort().reverse());
-      expect(idsOf(await items('order=desc'))).toEqual(idsOf(newest));
-      expect(idsOf(await items('order=asc'))).toEqual(idsOf(newest).reverse());
+      expect(itemIds(await items('order=desc'))).toEqual(itemIds(newest));
+      expect(itemIds(await items('order=asc'))).toEqual(itemIds(newest).reverse());
     });
 
     it.each(['asc', 'desc'])(
@@ -83,7 +83,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'e
           read.push(...answer.list<Item>());
           next = answer.next;
         }
-        expect(idsOf(read)).toEqual(idsOf(await items(`order=${order}`)));
+        expect(itemIds(read)).toEqual(itemIds(await items(`order=${order}`)));
       },
     );
 
@@ -137,13 +137,13 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'e
 );
 
 describe('Lists: cursors are bound to their filters', () => {
-  const cursorOf = async (path: string) =>
+  const readCursor = async (path: string) =>
     new URL((await api.get(path)).next ?? '', 'http://localhost').searchParams.get('cursor') ?? '';
 
   it('another filter, order, or list is refused; another limit is not', async () => {
     // contract: lists-5
     const path = `/transactions?account_id=${account.account_id}`;
-    const cursor = await cursorOf(`${path}&limit=2`);
+    const cursor = await readCursor(`${path}&limit=2`);
     expect((await api.get(`${path}&limit=5&cursor=${cursor}`)).list()).toHaveLength(5);
     for (const other of [
       `${path}&status=Completed`,
@@ -158,7 +158,7 @@ describe('Lists: cursors are bound to their filters', () => {
   });
 
   it('a list of another account is refused', async () => {
-    const cursor = await cursorOf(`/accounts/${account.account_id}/entries?limit=2`);
+    const cursor = await readCursor(`/accounts/${account.account_id}/entries?limit=2`);
     const [other] = (await api.get('/accounts?limit=1')).list<RestAccount>();
     expectError(await api.get(`/accounts/${other?.account_id}/entries?cursor=${cursor}`), 400, 'invalid_cursor');
   });

@@ -74,7 +74,7 @@ const decimal = (minor: bigint) => Number(`${minor / 100n}.${String(minor % 100n
 /**
  * Returns the refusal of an operation with these moves. All rules for the paying account precede those for the other.
  */
-function refusalOf(moves: Move[], amount: bigint): string | undefined {
+function expectedRefusal(moves: Move[], amount: bigint): string | undefined {
   for (const { account, direction } of moves) {
     if (account.status !== 'Active') return 'inactive_account';
     if (direction === 'credit' && account.balance + amount > max) return 'balance_limit_exceeded';
@@ -89,7 +89,7 @@ function refusalOn(move: Move, amount: bigint, currency: string | undefined): st
   const { account } = move;
   if (account.isLoan) return 'invalid_account_type';
   if (account.status === 'Active' && (currency ?? account.currency) !== account.currency) return 'currency_mismatch';
-  return refusalOf([move], amount);
+  return expectedRefusal([move], amount);
 }
 
 function book(moves: Move[], amount: bigint): void {
@@ -125,11 +125,11 @@ function transfer(from: Account, to: Account, amount: bigint): Posting {
     refusal: () => {
       if (from === to) return 'same_account';
       if (from.isLoan) return 'invalid_account_type';
-      const cannotPay = refusalOf([source], amount);
+      const cannotPay = expectedRefusal([source], amount);
       if (cannotPay) return cannotPay;
       return to.status === 'Active' && from.currency !== to.currency
         ? 'currency_mismatch'
-        : refusalOf([destination], amount);
+        : expectedRefusal([destination], amount);
     },
   };
 }
@@ -224,7 +224,7 @@ class Model {
       ? 'not_reversible'
       : operation.isReversed
         ? 'already_reversed'
-        : refusalOf(turned, operation.amount);
+        : expectedRefusal(turned, operation.amount);
     const answer = await api.post(`/transactions/${leg.id}/reversal`, { reason: 'model' });
     if (this.isRefused(answer, expected)) return;
     book(turned, operation.amount);

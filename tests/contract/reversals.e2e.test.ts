@@ -7,7 +7,7 @@ const world = useSharedBank();
 const { api } = world;
 
 const reverse = (id: string, reason = 'booked by mistake') => api.post(`/transactions/${id}/reversal`, { reason });
-const transactionOf = async (id: string) => (await api.get(`/transactions/${id}`)).data<RestTransaction>();
+const readTransaction = async (id: string) => (await api.get(`/transactions/${id}`)).data<RestTransaction>();
 
 async function reversed(id: string): Promise<RestTransaction> {
   const answer = await reverse(id);
@@ -16,7 +16,7 @@ async function reversed(id: string): Promise<RestTransaction> {
 }
 
 /** Returns account number prefix, direction, and side of each entry of the operation of a transaction. */
-async function flowOf(transactionId: string): Promise<string[]> {
+async function readFlow(transactionId: string): Promise<string[]> {
   const rows = await world.sql<{ flow: string }>(
     `select substr(a.account_number, 1, 3) || ' ' || e.direction || ' ' || e.side as flow from v_entries e join v_accounts a using (account_id)
      where e.operation_id = (select operation_id from v_transactions where transaction_id = $1)`,
@@ -62,13 +62,13 @@ describe('Reversal', () => {
         reverses_transaction_id: original.transaction_id,
       });
       expect(answer.header('location')).toContain(`/transactions/${reversal.transaction_id}`);
-      expect(await transactionOf(original.transaction_id)).toEqual({
+      expect(await readTransaction(original.transaction_id)).toEqual({
         ...original,
         reversed_by_transaction_id: reversal.transaction_id,
       });
-      expect(await transactionOf(reversal.transaction_id)).toEqual(reversal);
+      expect(await readTransaction(reversal.transaction_id)).toEqual(reversal);
       expect(await api.balance(account_id)).toBe(balance);
-      expect(await flowOf(reversal.transaction_id)).toEqual(turned(await flowOf(original.transaction_id)));
+      expect(await readFlow(reversal.transaction_id)).toEqual(turned(await readFlow(original.transaction_id)));
     },
   );
 
@@ -99,8 +99,8 @@ describe('Reversal', () => {
       expect.objectContaining({ transfer_id, reversed_by_transfer_id: undoing.transfer_id }),
     ]);
     for (const original of legs) {
-      const now = await transactionOf(original.transaction_id);
-      const itsReversal = await transactionOf(now.reversed_by_transaction_id ?? '');
+      const now = await readTransaction(original.transaction_id);
+      const itsReversal = await readTransaction(now.reversed_by_transaction_id ?? '');
       expect(itsReversal).toMatchObject({
         transfer_id: reversal.transfer_id,
         account_id: original.account_id,
@@ -111,7 +111,7 @@ describe('Reversal', () => {
       expect(itsReversal.direction).not.toBe(original.direction);
       expectError(await reverse(original.transaction_id), 400, 'already_reversed');
     }
-    expect(await flowOf(reversal.transaction_id)).toEqual(['SAV credit CR', 'SAV debit DR']);
+    expect(await readFlow(reversal.transaction_id)).toEqual(['SAV credit CR', 'SAV debit DR']);
   });
 
   it('of a Loan Payment raises the outstanding principal again', async () => {
@@ -243,13 +243,13 @@ describe('Reversal', () => {
     await api.transact(to.account_id, 'Withdrawal', 1);
     for (const id of [opening?.transaction_id ?? '', leg?.transaction_id ?? '']) {
       const error = expectError(await reverse(id), 400, 'insufficient_funds');
-      const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
+      const failed = await readTransaction(error.details?.['transaction_id'] ?? '');
       expect(failed).toMatchObject({
         status: 'Failed',
         failure_code: 'insufficient_funds',
         reverses_transaction_id: id,
       });
-      expect((await transactionOf(id)).reversed_by_transaction_id).toBeUndefined();
+      expect((await readTransaction(id)).reversed_by_transaction_id).toBeUndefined();
     }
   });
 

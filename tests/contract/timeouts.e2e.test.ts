@@ -26,7 +26,7 @@ const world = useBank({ gateways: 2 });
 const { api } = world;
 
 const isDone = (answer: Answer) => answer.status === 200 && answer.data<RestTransaction>().status !== 'Pending';
-const outcomeOf = <T>(path: string) =>
+const untilOutcome = <T>(path: string) =>
   eventually(async () => {
     const answer = await api.get(path);
     expect(answer.status, answer.text).not.toBe(404);
@@ -166,13 +166,13 @@ describe('Time-outs: the ledger does not reply', () => {
   it('a later GET returns the outcome: Pending becomes Completed, with the same created_at', async () => {
     // contract: envelope-12, transactions-9
     const pending = (made['deposit'] as Answer).body as RestTransaction;
-    expect(await outcomeOf(`/transactions/${pending.transaction_id}`)).toEqual({
+    expect(await untilOutcome(`/transactions/${pending.transaction_id}`)).toEqual({
       ...pending,
       status: 'Completed',
       currency: 'USD',
     });
     const transfer = (made['transfer'] as Answer).data<RestTransfer>();
-    expect(await outcomeOf(`/transfers/${transfer.transfer_id}`)).toEqual({
+    expect(await untilOutcome(`/transfers/${transfer.transfer_id}`)).toEqual({
       ...transfer,
       status: 'Completed',
       currency: 'USD',
@@ -182,7 +182,7 @@ describe('Time-outs: the ledger does not reply', () => {
   it('Pending becomes Failed if the transaction was refused', async () => {
     // contract: idempotency-18
     const { transaction_id } = (made['refused'] as Answer).body as RestTransaction;
-    expect(await outcomeOf(`/transactions/${transaction_id}`)).toMatchObject({
+    expect(await untilOutcome(`/transactions/${transaction_id}`)).toMatchObject({
       status: 'Failed',
       failure_code: 'inactive_account',
     });
@@ -192,7 +192,7 @@ describe('Time-outs: the ledger does not reply', () => {
     // contract: idempotency-18
     const answer = made['unknown'] as Answer;
     expect(answer.status).toBe(202);
-    expect(await outcomeOf(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({
+    expect(await untilOutcome(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({
       status: 'Failed',
       failure_code: 'account_not_found',
     });
@@ -201,7 +201,7 @@ describe('Time-outs: the ledger does not reply', () => {
   it('a repeat of a 202 returns the outcome as soon as there is one', async () => {
     // contract: idempotency-2
     const pending = (made['deposit'] as Answer).body as RestTransaction;
-    await outcomeOf(`/transactions/${pending.transaction_id}`);
+    await untilOutcome(`/transactions/${pending.transaction_id}`);
     const answer = await world.gateway(1).once(key, '/transactions', {
       account_id: account.account_id,
       transaction_type: 'Deposit',
@@ -409,7 +409,7 @@ describe('Deadline', () => {
         data: { ...parsed, transaction_id, description: null, reference: null },
       };
     });
-    expect(await outcomeOf(`/transactions/${id}`)).toMatchObject({
+    expect(await untilOutcome(`/transactions/${id}`)).toMatchObject({
       status: 'Failed',
       failure_code: 'deadline_exceeded',
       created_at: at(0),

@@ -17,8 +17,8 @@ const transact = (account_id: string, transaction_type: string, amount: number, 
   api.post('/transactions', { account_id, transaction_type, amount, ...rest });
 const transfer = (from_account_id: string, to_account_id: string, amount: number, rest: object = {}) =>
   api.post('/transfers', { from_account_id, to_account_id, amount, ...rest });
-const transactionOf = async (id: string) => (await api.get(`/transactions/${id}`)).data<RestTransaction>();
-const transactionsOf = (accountId: string, filter = '') =>
+const readTransaction = async (id: string) => (await api.get(`/transactions/${id}`)).data<RestTransaction>();
+const readTransactions = (accountId: string, filter = '') =>
   api.all<RestTransaction>(`/transactions?account_id=${accountId}${filter}`);
 
 describe('Transactions and transfers: POST /transactions', () => {
@@ -63,8 +63,8 @@ describe('Transactions and transfers: POST /transactions', () => {
       'invalid_amount_precision',
     );
     expect(errors).toMatchObject([{ field: 'amount', code: 'invalid_amount_precision' }]);
-    expect(await transactionsOf(account_id, '&status=Failed')).toEqual([]);
-    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({
+    expect(await readTransactions(account_id, '&status=Failed')).toEqual([]);
+    expect(await readTransaction(details?.['transaction_id'] ?? '')).toMatchObject({
       status: 'Failed',
       amount: 1.5,
       failure_code: 'invalid_amount_precision',
@@ -78,11 +78,11 @@ describe('Transactions and transfers: POST /transfers', () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     const { details } = expectError(await transfer(account_id, account_id, 1), 400, 'same_account');
     const kept = { transaction_id: details?.['transaction_id'], status: 'Failed', failure_code: 'same_account' };
-    expect(await transactionsOf(account_id, '&status=Failed')).toMatchObject([kept]);
+    expect(await readTransactions(account_id, '&status=Failed')).toMatchObject([kept]);
     const unknown = unknownId('acc');
     expectError(await transfer(unknown, account_id, 1), 404, 'account_not_found', /from_account_id/);
     expectError(await transfer(account_id, unknown, 1), 404, 'account_not_found', /to_account_id/);
-    expect(await transactionsOf(account_id, '&status=Failed')).toMatchObject([kept]);
+    expect(await readTransactions(account_id, '&status=Failed')).toMatchObject([kept]);
   });
 
   it('different currencies are currency_mismatch', async () => {
@@ -127,8 +127,8 @@ describe('Transactions and transfers: POST /transfers', () => {
       created_at,
       description: 'rent',
     };
-    const [debit] = await transactionsOf(from.account_id, '&transaction_type=Transfer');
-    const [credit] = await transactionsOf(to.account_id);
+    const [debit] = await readTransactions(from.account_id, '&transaction_type=Transfer');
+    const [credit] = await readTransactions(to.account_id);
     expect(debit).toMatchObject({
       ...common,
       account_id: from.account_id,
@@ -142,7 +142,7 @@ describe('Transactions and transfers: POST /transfers', () => {
       counterparty_account_id: from.account_id,
     });
     expect(await api.all(`/transactions?transfer_id=${transfer_id}`)).toHaveLength(2);
-    for (const leg of [debit, credit]) expect(await transactionOf(leg?.transaction_id ?? '')).toEqual(leg);
+    for (const leg of [debit, credit]) expect(await readTransaction(leg?.transaction_id ?? '')).toEqual(leg);
   });
 
   it('GET /transfers filters by account_id, from, and to; GET /transfers/:transfer_id returns one', async () => {
@@ -171,7 +171,7 @@ describe('Transactions and transfers: refusals', () => {
       400,
       'insufficient_funds',
     );
-    const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
+    const failed = await readTransaction(error.details?.['transaction_id'] ?? '');
     expect(failed).toMatchObject({
       account_id,
       transaction_type: 'Withdrawal',
@@ -182,7 +182,7 @@ describe('Transactions and transfers: refusals', () => {
       status: 'Failed',
       failure_code: 'insufficient_funds',
     });
-    expect(await transactionsOf(account_id, '&status=Failed')).toEqual([failed]);
+    expect(await readTransactions(account_id, '&status=Failed')).toEqual([failed]);
     expect(await api.entries(account_id)).toEqual(before);
   });
 
@@ -190,7 +190,7 @@ describe('Transactions and transfers: refusals', () => {
     // contract: transactions-16
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const error = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
-    const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
+    const failed = await readTransaction(error.details?.['transaction_id'] ?? '');
     expect(failed).toMatchObject({
       account_id: from.account_id,
       transaction_type: 'Transfer',
@@ -198,8 +198,8 @@ describe('Transactions and transfers: refusals', () => {
       status: 'Failed',
       failure_code: 'insufficient_funds',
     });
-    expect(await transactionsOf(from.account_id)).toEqual([failed]);
-    expect(await transactionsOf(to.account_id)).toEqual([]);
+    expect(await readTransactions(from.account_id)).toEqual([failed]);
+    expect(await readTransactions(to.account_id)).toEqual([]);
   });
 
   it('a refused transfer is a Transfer with status Failed, in lists and by id; ?status= filters', async () => {
@@ -238,7 +238,7 @@ describe('Transactions and transfers: refusals', () => {
       account_id: unknown,
       transaction_id: expect.stringMatching(/^txn_/),
     });
-    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({
+    expect(await readTransaction(details?.['transaction_id'] ?? '')).toMatchObject({
       account_id: unknown,
       amount: 6,
       currency: null,
@@ -275,7 +275,7 @@ describe('Transactions and transfers: refusals', () => {
       expect((await api.post('/transactions', { account_id, ...body })).error.details).toBeUndefined();
     }
     await transfer(account_id, unknownId('acc'), 1);
-    expect(await transactionsOf(account_id)).toEqual([]);
+    expect(await readTransactions(account_id)).toEqual([]);
   });
 
   describe('the first reason in this order is returned: accounts exist; source: type, status, currency, limits, funds; destination', () => {
@@ -364,7 +364,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
       });
     }
     const [third, second, first] = made as [RestTransaction, RestTransaction, RestTransaction];
-    const filtered = (filter: string) => transactionsOf(account_id, `&${filter}`);
+    const filtered = (filter: string) => readTransactions(account_id, `&${filter}`);
     expect(await filtered(`from=${second.created_at}`)).toEqual([third, second]);
     expect(await filtered(`to=${second.created_at}`)).toEqual([first]);
     expect(await filtered(`from=${second.created_at}&to=${third.created_at}`)).toEqual([second]);

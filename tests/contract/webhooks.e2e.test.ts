@@ -79,17 +79,17 @@ describe('GET /events', () => {
     const after = await latest();
     const made: string[] = [];
     for (let i = 1; i <= 5; i++) made.push((await api.transact(account.account_id, 'Deposit', i)).transaction_id);
-    const idOf = ({ data }: CloudEvent) => (data['transaction'] as { transaction_id: string }).transaction_id;
+    const transactionId = ({ data }: CloudEvent) => (data['transaction'] as { transaction_id: string }).transaction_id;
     const seen: CloudEvent[] = [];
     let cursor = after;
     // The opening deposit may be listed after the latest event was read, so it is ignored.
     await eventually(async () => {
       const page = await events(`after=${cursor}&types=transaction.completed&limit=2`);
       cursor = page.cursor;
-      seen.push(...page.data.filter((event) => made.includes(idOf(event))));
+      seen.push(...page.data.filter((event) => made.includes(transactionId(event))));
       return seen.length >= 5;
     });
-    expect(seen.map(idOf)).toEqual(made);
+    expect(seen.map(transactionId)).toEqual(made);
     expect(seen[0]).toMatchObject({
       specversion: '1.0',
       type: 'corebanking.transaction.completed.v1',
@@ -97,7 +97,7 @@ describe('GET /events', () => {
       subject: account.account_id,
     });
     const again = await events(`after=${after}&types=transaction.completed`);
-    expect(again.data.filter((event) => made.includes(idOf(event)))).toEqual(seen);
+    expect(again.data.filter((event) => made.includes(transactionId(event)))).toEqual(seen);
   });
 
   it('a full page has a Link to the next one, the last page has none; there is always a cursor', async () => {
@@ -312,12 +312,12 @@ describe('a webhook', () => {
       (await api.post(`/admin/api-keys/${key_id}/revocation`, body)).data<{ disabled_webhooks: string[] }>();
     expect((await revoke(changing, { descendants: true })).disabled_webhooks).toEqual([changed.webhook_id]);
     expect((await revoke(creating, {})).disabled_webhooks).toEqual([created.webhook_id]);
-    const statusOf = async ({ webhook_id }: { webhook_id: string }) =>
+    const readStatus = async ({ webhook_id }: { webhook_id: string }) =>
       (await api.get(`/webhooks/${webhook_id}`)).data<{ status: string }>().status;
     await eventually(async () =>
-      (await Promise.all([changed, created, expired].map(statusOf))).every((status) => status === 'Disabled'),
+      (await Promise.all([changed, created, expired].map(readStatus))).every((status) => status === 'Disabled'),
     );
-    expect(await statusOf(kept)).toBe('Active');
+    expect(await readStatus(kept)).toBe('Active');
     const before = thief.received.length;
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
     await eventually(async () => trusted.received.some(({ body }) => body.includes(transaction_id)));
@@ -357,12 +357,12 @@ describe('a webhook', () => {
         at.received.filter(({ event }) => event.subject === of).map(({ event }) => Number(event.data['sequence'])),
       ),
     ];
-    const allOf = (of: string) => Array.from({ length: posted.get(of) ?? 0 }, (_, i) => i + 1);
+    const allNumbers = (of: string) => Array.from({ length: posted.get(of) ?? 0 }, (_, i) => i + 1);
     await eventually(
       async () => accounts.every(({ account_id }) => firsts(account_id).length === posted.get(account_id)),
       90_000,
     );
-    for (const { account_id } of accounts) expect(firsts(account_id)).toEqual(allOf(account_id));
+    for (const { account_id } of accounts) expect(firsts(account_id)).toEqual(allNumbers(account_id));
     // By this time, other processes have taken over the deliveries of the killed ones.
     await eventually(
       async () =>
@@ -382,7 +382,7 @@ describe('a webhook', () => {
     }
     for (const { account_id } of accounts)
       expect(seen.filter(({ subject }) => subject === account_id).map(({ data }) => data['sequence'])).toEqual(
-        allOf(account_id),
+        allNumbers(account_id),
       );
   }, 240_000);
 });

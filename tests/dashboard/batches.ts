@@ -18,7 +18,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
     buffer: Buffer.from(text, encoding),
   });
   const choose = (page: Page, file: ReturnType<typeof csv>) => page.getByLabel('File of payments').setInputFiles(file);
-  const transactionsOf = async (account_id: string) =>
+  const readTransactions = async (account_id: string) =>
     (await api.get(`/transactions?account_id=${account_id}`)).list<RestTransaction>();
 
   describe('a batch', () => {
@@ -68,7 +68,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         ])
           expect(text).toContain(words);
         await expectFine(page, 'batch-preview');
-        expect(await transactionsOf(ada.account_id)).toEqual([]);
+        expect(await readTransactions(ada.account_id)).toEqual([]);
         const sent = Object.fromEntries(
           await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
         );
@@ -96,7 +96,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         expect(lines[4]).toContain(
           `"7","Completed","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
         );
-        const [posted] = await transactionsOf(ada.account_id);
+        const [posted] = await readTransactions(ada.account_id);
         await page.goto(ui(`/transactions/${posted?.transaction_id}`));
         await page.getByRole('link', { name: /^bat_/ }).click();
         await page.waitForURL(url);
@@ -164,7 +164,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await expectFine(page, isAtomic ? 'batch-refused' : 'batch-partly-refused');
         await api.transact(payer.account_id, 'Deposit', 100);
       }
-      expect((await transactionsOf(payee.account_id)).filter(({ status }) => status === 'Completed')).toHaveLength(1);
+      expect((await readTransactions(payee.account_id)).filter(({ status }) => status === 'Completed')).toHaveLength(1);
       expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
     });
 

@@ -9,7 +9,7 @@ import { createAuthority } from '../support/certificates.ts';
 import { startTlsFront } from '../support/tls-front.ts';
 import { eventually } from '../support/world.ts';
 
-const cookieOf = async (context: BrowserContext) =>
+const cookieHeader = async (context: BrowserContext) =>
   (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
 
 export function testSignIn({ world, ui, open, as }: Dashboard): void {
@@ -123,7 +123,7 @@ export function testSignOut({ world, open }: Dashboard): void {
     it('ends the session on every gateway within 2 s, also for a copied cookie and on a gateway that starts later; sign-in and sign-out are audited', async () => {
       const { page, context, complaints } = await open();
       await signIn(page, front(), 'auditor');
-      const cookie = await cookieOf(context);
+      const cookie = await cookieHeader(context);
       expect([await statusOfCopy(cookie, 0), await statusOfCopy(cookie, 1)]).toEqual([200, 200]);
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByText('You are signed out.').waitFor();
@@ -150,7 +150,7 @@ export function testSignOut({ world, open }: Dashboard): void {
     it('is shown again after the sign-in, and sent with one key', async () => {
       const { page, context, complaints } = await open();
       await signIn(page, front(), 'officer');
-      const cookie = await cookieOf(context);
+      const cookie = await cookieHeader(context);
       await page.goto(`${front()}/admin/ui/clients/new`);
       for (const [label, text] of [
         ['First name', 'Kept'],

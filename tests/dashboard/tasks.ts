@@ -73,17 +73,17 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.goto(ui(`/transfers/${transfer_id}`));
       await page.getByText('Reversed by').waitFor();
       // When entered again, it is refused, and the message names the existing reversal.
-      await page.goto(ui(`/transactions/${await legOf(transfer_id)}/reversal`));
+      await page.goto(ui(`/transactions/${await findLeg(transfer_id)}/reversal`));
       await page.getByText('It was already reversed.').waitFor();
       expect(complaints).toEqual([]);
     });
   });
 
-  const legOf = async (transfer_id: string) =>
+  const findLeg = async (transfer_id: string) =>
     (await api.get(`/transactions?transfer_id=${transfer_id}`)).list<RestTransaction>()[0]?.transaction_id;
 
   describe('a hold', () => {
-    const holdsOf = async (account_id: string) => (await api.get(`/accounts/${account_id}/holds`)).list<Hold>();
+    const readHolds = async (account_id: string) => (await api.get(`/accounts/${account_id}/holds`)).list<Hold>();
 
     it.each(ways)(
       'is placed, captured in part with a receipt, and released, by $hand on a $size',
@@ -107,7 +107,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
         await page.getByText('The hold was placed.').waitFor();
         await expectFine(page, 'hold');
         await page.reload();
-        expect(await holdsOf(account.account_id)).toHaveLength(1);
+        expect(await readHolds(account.account_id)).toHaveLength(1);
 
         await press(page.getByRole('button', { name: 'Capture' }));
         await page.getByText('40.50 USD are still held.').waitFor();

@@ -293,10 +293,10 @@ describe('No user can do more', () => {
       topic: 'audit',
     });
     // kafkajs keeps looking for a coordinator that it is not allowed to see.
-    const offsetsOf = (groupId: string) =>
+    const fetchOffsets = (groupId: string) =>
       kafka.withAdmin((admin) => admin.fetchOffsets({ groupId, topics: ['audit'] }), 5_000);
-    expect(await offsetsOf('core-banking-consumer-1')).toMatchObject([{ topic: 'audit' }]);
-    await expect(offsetsOf('ledger')).rejects.toThrow();
+    expect(await fetchOffsets('core-banking-consumer-1')).toMatchObject([{ topic: 'audit' }]);
+    await expect(fetchOffsets('ledger')).rejects.toThrow();
   });
 
   test.each(['gateway', 'ledger', 'accounts', 'webhooks', 'consumer'] as const)(

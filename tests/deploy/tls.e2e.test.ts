@@ -173,7 +173,7 @@ test('a bank runs over TLS: an account, a deposit, a transfer, and books that ba
 });
 
 /** Returns the output of a service that cannot start. */
-async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
+async function startFailure(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
   const base: Record<string, string | undefined> = {
     ...process.env,
     ...settings.env,
@@ -266,7 +266,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       /DATABASE_URL: must have \?sslmode=verify-full/,
     ],
   ])('%s', async (_what, kind, env, expected) => {
-    const output = await failureOf(kind, env());
+    const output = await startFailure(kind, env());
     expect(output).toMatch(expected);
     for (const hidden of [user.password, owner.password, 'wrongwrong', settings.apiKeyPepper])
       expect(output).not.toContain(hidden);

@@ -44,7 +44,7 @@ async function done<T>(parameters: string): Promise<T> {
   return JSON.parse(out) as T;
 }
 
-const countOf = async (table: string) =>
+const countRows = async (table: string) =>
   (await world.sql<{ count: number }>(`select count(*)::int as count from ${table}`))[0]?.count;
 
 describe('bank', () => {
@@ -52,10 +52,10 @@ describe('bank', () => {
     const counts = await done<Record<string, number>>('seed --clients 12 --days 40 --seed 7');
     expect(counts).toMatchObject({ clients: 12, accounts: expect.any(Number), operations: expect.any(Number) });
     const before = [
-      await countOf('transactions'),
-      await countOf('accounts.clients'),
-      await countOf('accounts.accounts'),
-      await countOf('accounts.status_transitions'),
+      await countRows('transactions'),
+      await countRows('accounts.clients'),
+      await countRows('accounts.accounts'),
+      await countRows('accounts.status_transitions'),
     ];
     expect(before.slice(1, 3)).toEqual([12, counts['accounts']]);
     const { code, out, err } = await bank('seed --clients 12 --days 40 --seed 7');
@@ -65,10 +65,10 @@ describe('bank', () => {
     ]);
     expect(err).toContain(`operations: ${counts['operations']} of ${counts['operations']}`);
     expect([
-      await countOf('transactions'),
-      await countOf('accounts.clients'),
-      await countOf('accounts.accounts'),
-      await countOf('accounts.status_transitions'),
+      await countRows('transactions'),
+      await countRows('accounts.clients'),
+      await countRows('accounts.accounts'),
+      await countRows('accounts.status_transitions'),
     ]).toEqual(before);
   });
 

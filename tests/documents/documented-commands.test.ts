@@ -80,7 +80,7 @@ const documents = ['.', 'docs', 'clients', 'examples', 'deploy']
 /**
  * Lines of shell, except the examples whose responses tests/documents/readme.e2e.test.ts compares.
  */
-function commandsOf(text: string): string[] {
+function extractCommands(text: string): string[] {
   const others = text.replace(/```sh\n[^`]*```\n```json\n[^`]*```/g, '');
   return [...others.matchAll(/```(\w*)\n([\s\S]*?)```/g)].flatMap(([, language = '', block = '']) => {
     const lines = block.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -93,12 +93,12 @@ function commandsOf(text: string): string[] {
 it('every command in a document is run by a test or has a reason', () => {
   expect(documents.length).toBeGreaterThan(10);
   const unknown = documents.flatMap(({ name, text }) =>
-    commandsOf(text)
+    extractCommands(text)
       .filter((command) => runBy[command] === undefined && notHere[name] === undefined)
       .map((command) => `${name}: ${command}`),
   );
   expect(unknown).toEqual([]);
-  const shown = new Set(documents.flatMap(({ text }) => commandsOf(text)));
+  const shown = new Set(documents.flatMap(({ text }) => extractCommands(text)));
   expect(Object.keys(runBy).filter((command) => !shown.has(command))).toEqual([]);
   expect(Object.values(runBy).filter((where) => where.endsWith('.ts') && !existsSync(join(root, where)))).toEqual([]);
 });

@@ -10,7 +10,7 @@ const documents = globSync('{*.md,{clients,deploy,docs,examples,libs}/**/*.md}',
 );
 
 /** The anchors of headings, as GitHub forms them. */
-function anchorsOf(text: string): string[] {
+function listAnchors(text: string): string[] {
   return [...text.replace(/```[\s\S]*?```/g, '').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -32,7 +32,7 @@ function brokenLinks(file: string, text: string): string[] {
       if (!existsSync(join(root, target))) return true;
       if (anchor === undefined) return false;
       return (
-        statSync(join(root, target)).isDirectory() || !anchorsOf(path === '' ? text : read(target)).includes(anchor)
+        statSync(join(root, target)).isDirectory() || !listAnchors(path === '' ? text : read(target)).includes(anchor)
       );
     })
     .map((link) => `${file}: ${link}`);

@@ -45,7 +45,7 @@ const bank = (parameters: string, changes?: Record<string, string>) =>
   run(process.execPath, [script, ...parameters.split(' ')], changes);
 const both = 'import --clients clients.csv --accounts accounts.csv';
 const put = (name: string, lines: string[]) => writeFileSync(join(folder, name), `${lines.join('\n')}\n`);
-const linesOf = (name: string) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n');
+const readLines = (name: string) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n');
 const counts = async () =>
   (
     await world.sql(
@@ -231,7 +231,7 @@ describe('bank import', () => {
       currencies: [{ currency: 'KES', accounts: 1, deposits: '10.05', agrees: true }],
     });
     const reasons = (name: string) =>
-      linesOf(name)
+      readLines(name)
         .slice(1)
         .sort()
         .map((line) => line.replace(/^(\w-\d+|é).*?,(\d+),"?(?=\D)(.*?)"?$/, '$1 $2 $3'));
@@ -255,8 +255,8 @@ describe('bank import', () => {
       expect.stringContaining('unsupported_currency'),
     ]);
     put('corrected.csv', [
-      ...linesOf('accounts.refused.csv').slice(0, 1),
-      ...linesOf('accounts.refused.csv')
+      ...readLines('accounts.refused.csv').slice(0, 1),
+      ...readLines('accounts.refused.csv')
         .filter((line) => line.startsWith('Y-4'))
         .map((line) => line.replace('10.005', '10.01')),
     ]);
@@ -266,7 +266,7 @@ describe('bank import', () => {
     });
     put('changed.csv', [accountHeader, 'Y-1,X-1,SAV-7001,Savings,KES,11']);
     expect((await bank('import --accounts changed.csv')).code).toBe(1);
-    expect(linesOf('changed.refused.csv')[1]).toBe(
+    expect(readLines('changed.refused.csv')[1]).toBe(
       'Y-1,X-1,SAV-7001,Savings,KES,11,2,duplicate_external_id: the bank has it with another balance',
     );
     expect(await accountNamed('Y-1')).toMatchObject({ balance: 10.05 });

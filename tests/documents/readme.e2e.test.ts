@@ -57,7 +57,7 @@ it.each([
 });
 
 /** Returns the requests of a file, as VS Code's REST Client parses it. */
-function requestsOf(text: string) {
+function parseRequests(text: string) {
   return text
     .split(/^###.*$/m)
     .slice(1)
@@ -100,7 +100,7 @@ it('requests.http works from top to bottom', async () => {
       return String(value);
     });
   const answers: string[] = [];
-  const requests = requestsOf(text);
+  const requests = parseRequests(text);
   for (const { name, line, headers, body } of requests) {
     const [method = '', url = ''] = filled(line).split(' ');
     const response = await fetch(url, {

@@ -21,7 +21,7 @@ import {
   type RestTransition,
   retail,
 } from '../support/client.ts';
-import { kafkaOf, readTopics } from '../support/kafka.ts';
+import { createTestKafka, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
@@ -114,7 +114,7 @@ beforeAll(async () => {
 });
 
 const of = (topic: (typeof topicsOfEvents | typeof topicsOfStaff)[number]) => topics.get(topic) ?? [];
-const dataOf = <T>({ value }: ReceivedMessage) => JSON.parse(String(value)) as T;
+const parseData = <T>({ value }: ReceivedMessage) => JSON.parse(String(value)) as T;
 const ofType = <T extends EventType>(type: T) =>
   of(events[type].topic as 'transactions').filter(({ headers }) => headers['ce_type'] === type);
 
@@ -180,13 +180,14 @@ describe('CloudEvents', () => {
 
   it('keys: account_id, transfer_id, account_id, client_id, account_id', () => {
     for (const message of of('transactions'))
-      expect(message.key).toBe(dataOf<{ transaction: RestTransaction }>(message).transaction.account_id);
+      expect(message.key).toBe(parseData<{ transaction: RestTransaction }>(message).transaction.account_id);
     for (const message of of('transfers')) {
-      const { transfer } = dataOf<{ transfer: RestTransfer }>(message);
+      const { transfer } = parseData<{ transfer: RestTransfer }>(message);
       expect(message.key).toBe(transfer.reverses_transfer_id ?? transfer.transfer_id);
     }
-    for (const message of of('clients')) expect(message.key).toBe(dataOf<{ client_id: string }>(message).client_id);
-    for (const message of of('balances')) expect(message.key).toBe(dataOf<{ account_id: string }>(message).account_id);
+    for (const message of of('clients')) expect(message.key).toBe(parseData<{ client_id: string }>(message).client_id);
+    for (const message of of('balances'))
+      expect(message.key).toBe(parseData<{ account_id: string }>(message).account_id);
     for (const message of of('accounts')) expect(message.key).toMatch(/^acc_/);
   });
 
@@ -204,7 +205,7 @@ describe('transactions', () => {
       .filter(({ status }) => status === 'Completed')
       .map(({ reversed_by_transaction_id: _, ...transaction }) => transaction);
     const told = once(ofType('corebanking.transaction.completed.v1')).map((message) =>
-      asRest(dataOf<Data<'corebanking.transaction.completed.v1'>>(message).transaction),
+      asRest(parseData<Data<'corebanking.transaction.completed.v1'>>(message).transaction),
     );
     const byId = (a: unknown, b: unknown) =>
       (a as RestTransaction).transaction_id < (b as RestTransaction).transaction_id ? -1 : 1;
@@ -215,7 +216,7 @@ describe('transactions', () => {
     for (const { account_id } of accounts) {
       const sequences = once(
         ofType('corebanking.transaction.completed.v1').filter(({ key }) => key === account_id),
-      ).map((message) => dataOf<{ sequence: number }>(message).sequence);
+      ).map((message) => parseData<{ sequence: number }>(message).sequence);
       expect(sequences.length).toBeGreaterThan(0);
       expect(sequences).toEqual(sequences.map((_, i) => i + 1));
     }
@@ -234,7 +235,7 @@ describe('transactions', () => {
         balance_after,
         operation_id,
         entries: told,
-      } = dataOf<Data<'corebanking.transaction.completed.v1'>>(message);
+      } = parseData<Data<'corebanking.transaction.completed.v1'>>(message);
       const sum = (side: string) =>
         told
           .filter((entry) => entry.side === side)
@@ -256,7 +257,7 @@ describe('transactions', () => {
     const failed = (await everyTransaction()).filter(({ status }) => status === 'Failed');
     expect(failed.length).toBeGreaterThan(0);
     const told = once(ofType('corebanking.transaction.failed.v1')).map((message) =>
-      dataOf<{ transaction: RestTransaction; sequence?: number }>(message),
+      parseData<{ transaction: RestTransaction; sequence?: number }>(message),
     );
     expect(told.map(({ transaction }) => transaction.transaction_id).sort()).toEqual(
       failed.map(({ transaction_id }) => transaction_id).sort(),
@@ -276,7 +277,7 @@ describe('transactions', () => {
 
 describe('verify-books', () => {
   it('finds that events and entries agree', async () => {
-    expect(await verifyEvents(world.pool, kafkaOf(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
+    expect(await verifyEvents(world.pool, createTestKafka(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
   });
 });
 
@@ -285,7 +286,7 @@ describe('transfers, balances', () => {
     const shown = await api.all<RestTransfer>('/transfers');
     const transfers = shown.map(({ reversed_by_transfer_id: _, ...transfer }) => transfer as RestTransfer);
     const told = once(of('transfers')).map(
-      (message) => asRest(dataOf<{ transfer: RestTransfer }>(message).transfer) as RestTransfer,
+      (message) => asRest(parseData<{ transfer: RestTransfer }>(message).transfer) as RestTransfer,
     );
     const byId = (a: RestTransfer, b: RestTransfer) => (a.transfer_id < b.transfer_id ? -1 : 1);
     expect(told.sort(byId)).toEqual(transfers.sort(byId));
@@ -293,7 +294,7 @@ describe('transfers, balances', () => {
 
   it('the latest message of each account in balances is its current state, as in REST', async () => {
     const latest = new Map(
-      of('balances').map((message) => [message.key ?? '', dataOf<Data<'corebanking.balance.v1'>>(message)]),
+      of('balances').map((message) => [message.key ?? '', parseData<Data<'corebanking.balance.v1'>>(message)]),
     );
     const inRest = await api.all<RestAccount>('/accounts');
     expect(inRest).toHaveLength(accounts.length + 1);
@@ -326,7 +327,7 @@ describe('initiator and client', () => {
   it('are in every event of an account, as in REST and the audit log', async () => {
     const owners = new Map([...accounts, empty].map((account) => [account.account_id, account]));
     for (const message of [...of('transactions'), ...of('transfers'), ...of('accounts'), ...of('clients')])
-      expect(dataOf<object>(message)).toMatchObject({
+      expect(parseData<object>(message)).toMatchObject({
         actor: expect.stringMatching(/^key:key_/),
         request_channel: 'api_key',
       });
@@ -335,10 +336,10 @@ describe('initiator and client', () => {
       ...ofType('corebanking.transaction.failed.v1'),
     ]) {
       const { client_id, account_number } = owners.get(message.key ?? '') ?? {};
-      expect(dataOf<object>(message)).toMatchObject({ client_id, account_number });
+      expect(parseData<object>(message)).toMatchObject({ client_id, account_number });
     }
     for (const message of of('balances'))
-      expect(dataOf<object>(message)).toMatchObject({ client_id: owners.get(message.key ?? '')?.client_id });
+      expect(parseData<object>(message)).toMatchObject({ client_id: owners.get(message.key ?? '')?.client_id });
     const [probe, ...others] = ofType('corebanking.transaction.account_not_found.v1');
     expect([probe?.key, others]).toEqual([nobody, []]);
   });
@@ -347,13 +348,13 @@ describe('initiator and client', () => {
 describe('accounts, clients', () => {
   it('each opening and each status change appears once', async () => {
     const opened = once(ofType('corebanking.account.opened.v1')).map(
-      (message) => dataOf<Data<'corebanking.account.opened.v1'>>(message).account.account_id,
+      (message) => parseData<Data<'corebanking.account.opened.v1'>>(message).account.account_id,
     );
     expect(opened.sort()).toEqual([...accounts, empty].map(({ account_id }) => account_id).sort());
     const { account_id } = accounts[2] as RestAccount;
     const history = await api.all<RestTransition>(`/accounts/${account_id}/status-transitions?order=asc`);
     const told = once(ofType('corebanking.account.status_changed.v1').filter(({ key }) => key === account_id)).map(
-      (message) => dataOf<Data<'corebanking.account.status_changed.v1'>>(message),
+      (message) => parseData<Data<'corebanking.account.status_changed.v1'>>(message),
     );
     expect(
       told.map(({ transition_id, from_status, to_status, reason }) => [transition_id, from_status, to_status, reason]),
@@ -374,7 +375,7 @@ describe('accounts, clients', () => {
 
   it('the latest messages in account-masters and client-masters are the current master data, as in REST', async () => {
     const byKey = (topic: 'account-masters' | 'client-masters') =>
-      new Map(of(topic).map((message) => [message.key, dataOf<Record<string, unknown>>(message)]));
+      new Map(of(topic).map((message) => [message.key, parseData<Record<string, unknown>>(message)]));
     const accountMasters = (await api.all<RestAccount>('/accounts')).map(
       ({ balance: _balance, available_balance: _available, ...master }) => [master.account_id, master] as const,
     );
@@ -399,7 +400,7 @@ describe('accounts, clients', () => {
       'corebanking.client.created.v1',
       'corebanking.client.updated.v1',
     ]);
-    expect(dataOf<Data<'corebanking.client.updated.v1'>>(messages[1] as ReceivedMessage)).toMatchObject({
+    expect(parseData<Data<'corebanking.client.updated.v1'>>(messages[1] as ReceivedMessage)).toMatchObject({
       client_id: patched.client_id,
       client_type: 'Retail',
       changed_fields: expect.toSatisfy((names: string[]) => names.sort().join() === 'address,email'),

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { eventTopics, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { kafkaOf, readTopics } from '../support/kafka.ts';
+import { createTestKafka, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the loss of Kafka with its disks (docs/operations.md): the events are published again from the outboxes. */
@@ -45,7 +45,7 @@ const isPublished = async () => {
  * topics and no offsets.
  */
 async function loseKafka(): Promise<void> {
-  const kafka = kafkaOf(world.bank);
+  const kafka = createTestKafka(world.bank);
   const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(world.bank.topic_prefix, name));
   await kafka.withAdmin(async (admin) => {
     await admin.deleteTopics({ topics: names, timeout: 10_000 });

@@ -53,7 +53,7 @@ const world = useBank();
 const { api } = world;
 
 const services = ['ledger', 'accounts'] as const;
-const roleOf = async (service: string) =>
+const readRole = async (service: string) =>
   (await world.sql<{ role: string }>('select current_database() || $1 as role', [`_${service}`]))[0]?.role;
 
 /** Ends the services' connections, so that they must connect again. */
@@ -111,8 +111,8 @@ async function renameColumns(
 }
 
 async function grants(verb: 'grant' | 'revoke', preposition: 'to' | 'from'): Promise<void> {
-  await world.sql(`${verb} insert on ledger.transactions ${preposition} ${await roleOf('ledger')}`);
-  await world.sql(`${verb} insert on accounts.commands ${preposition} ${await roleOf('accounts')}`);
+  await world.sql(`${verb} insert on ledger.transactions ${preposition} ${await readRole('ledger')}`);
+  await world.sql(`${verb} insert on accounts.commands ${preposition} ${await readRole('accounts')}`);
 }
 
 async function constrain(change: string): Promise<void> {
@@ -163,7 +163,7 @@ async function expectNoDeadLetters(): Promise<void> {
 }
 
 /** Repeats a request until it succeeds. */
-function outcomeOf(send: () => Promise<Answer>): Promise<Answer> {
+function repeatUntilDone(send: () => Promise<Answer>): Promise<Answer> {
   return eventually(async () => {
     const answer = await send();
     expect([201, 202, 503, 504], answer.text).toContain(answer.status);
@@ -188,8 +188,8 @@ describe('While the database has', () => {
       } finally {
         await end();
       }
-      const posted = await together(count, (i) => outcomeOf(() => deposit(keys[i] ?? '', account_id)));
-      const created = await together(count, (i) => outcomeOf(() => newClient(keys[i] ?? '')));
+      const posted = await together(count, (i) => repeatUntilDone(() => deposit(keys[i] ?? '', account_id)));
+      const created = await together(count, (i) => repeatUntilDone(() => newClient(keys[i] ?? '')));
       expect(posted.map(({ body }) => (body as RestTransaction).status)).toEqual(Array(count).fill('Completed'));
       expect(new Set(created.map((answer) => answer.data<RestClient>().client_id)).size).toBe(count);
       expect(await api.balance(account_id)).toBe(count);
@@ -206,7 +206,7 @@ it('a prepared statement whose result type has changed is prepared again on anot
   const keys = Array.from({ length: count }, newKey);
   await api.transact(account_id, 'Deposit', 1);
   await world.sql('alter table ledger.accounts alter column status_version type smallint');
-  const posted = await together(count, (i) => outcomeOf(() => deposit(keys[i] ?? '', account_id)));
+  const posted = await together(count, (i) => repeatUntilDone(() => deposit(keys[i] ?? '', account_id)));
   expect(posted).toHaveLength(count);
   expect(await api.balance(account_id)).toBe(count + 1);
   await world.sql('alter table ledger.accounts alter column status_version type int');

@@ -9,7 +9,7 @@ import { commandPartition, type TopicName, topicName } from '#libs/contracts/top
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { expectError, newKey, type RestAccount, type RestTransaction, unknownId } from '../support/client.ts';
-import { kafkaOf, publish, readTopic } from '../support/kafka.ts';
+import { createTestKafka, publish, readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
@@ -138,7 +138,7 @@ describe('Dead letters: list and show', () => {
     const before = await letters();
     const accounts = world.bank.process('accounts');
     await accounts.stop();
-    await kafkaOf(world.bank).withAdmin((admin) => admin.deleteGroups([`${world.bank.topic_prefix}accounts`]));
+    await createTestKafka(world.bank).withAdmin((admin) => admin.deleteGroups([`${world.bank.topic_prefix}accounts`]));
     await accounts.restart();
     const marker = await die('ledger.commands', { value: '[' });
     expect(await letters()).toEqual([marker, ...before]);
@@ -255,7 +255,7 @@ describe('Dead letters: redrive', () => {
   it('if retention has deleted the bytes, it is shown without them, redriving is 410, and it can be dropped', async () => {
     const letter = await die('accounts.queries', { value: 'x' });
     const topic = topicName(world.bank.topic_prefix, 'accounts.queries.dlq');
-    await kafkaOf(world.bank).withAdmin(async (admin) => {
+    await createTestKafka(world.bank).withAdmin(async (admin) => {
       await admin.fetchTopicOffsets(topic);
       await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(letter.offset + 1) }] });
     });

@@ -117,7 +117,7 @@ function another(name: Name, headers: Record<string, string>): { path: string; m
 }
 
 /** Reads until the outcome is known. */
-const outcomeOf = (path: string) =>
+const untilOutcome = (path: string) =>
   eventually(async () => {
     const answer = await api.get(path);
     return answer.status !== 503 && answer;
@@ -197,11 +197,11 @@ describe('dead-lettered', () => {
     for (const { path } of [redriven, dropped])
       expectError(await api.get(path), 503, 'service_unavailable', /dead-lettered/);
     await api.post(`/admin/dead-letters/${dropped.letter.dead_letter_id}/drop`);
-    expectDeadlineExceeded(name, await outcomeOf(dropped.path));
+    expectDeadlineExceeded(name, await untilOutcome(dropped.path));
     // The secret of a webhook is sealed for its own id.
     if (name === 'webhook') return;
     await api.post(`/admin/dead-letters/${redriven.letter.dead_letter_id}/redrive`, { renew_deadline: true });
-    const answer = await outcomeOf(redriven.path);
+    const answer = await untilOutcome(redriven.path);
     // The first one has reversed the transaction, and captured the hold.
     if (name === 'reversal') expect(answer.status).toBe(404);
     else expect([answer.status, name]).toEqual([200, name]);

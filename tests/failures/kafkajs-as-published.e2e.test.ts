@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
-import { kafkaOf, readTopics } from '../support/kafka.ts';
+import { createTestKafka, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests a bank without libs/kafka/patched, which makes kafkajs cheaper and safer but is not needed for correctness. */
@@ -29,5 +29,5 @@ it('posts, replies, publishes, and survives a kill with unmodified kafkajs', asy
     20_000,
   );
   expect((await readTopics(world.bank, ['transfers'])).get('transfers')?.length).toBeGreaterThanOrEqual(33);
-  expect(await verifyEvents(world.pool, kafkaOf(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
+  expect(await verifyEvents(world.pool, createTestKafka(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
 });

@@ -42,7 +42,7 @@ async function watchMemory(until: Promise<unknown>): Promise<Record<string, numb
 
 const of = (shots: Shot[], status: number) => shots.filter((shot) => shot.status === status);
 /** Responses per second, from the first request to the last response. */
-const rateOf = (shots: Shot[]) =>
+const requestRate = (shots: Shot[]) =>
   shots.length / ((Math.max(...shots.map(({ sentAt, tookMs }) => sentAt + tookMs)) - (shots[0]?.sentAt ?? 0)) / 1000);
 const times = (shots: Shot[]) => shots.map(({ tookMs }) => tookMs);
 
@@ -55,14 +55,14 @@ test('at five times the capacity requests are refused immediately or answered, m
   await load({ ...deposits(accounts, 'warm'), callers: 32, seconds: 2 });
   const calm = await load({ ...deposits(accounts, 'calm'), callers: 50, seconds: 5 });
   expect(countBy(calm)).toEqual({ 201: calm.length });
-  const capacity = rateOf(calm);
+  const capacity = requestRate(calm);
 
   const flooding = load({ ...deposits(accounts, 'flood'), perSecond: 5 * capacity, seconds });
   const most = await watchMemory(flooding);
   const flood = await flooding;
   const refused = of(flood, 503);
   const taken = of(flood, 201);
-  const goodput = rateOf(taken);
+  const goodput = requestRate(taken);
   console.log(
     `capacity ${capacity.toFixed(0)}/s, offered ${(flood.length / seconds).toFixed(0)}/s for ${seconds} s: ${JSON.stringify(countBy(flood))}, goodput ${((100 * goodput) / capacity).toFixed(0)} %,`,
     `refused in p50 ${quantile(times(refused), 0.5).toFixed(0)} p99 ${quantile(times(refused), 0.99).toFixed(0)} ms, taken in p50 ${quantile(times(taken), 0.5).toFixed(0)} p99 ${quantile(times(taken), 0.99).toFixed(0)} ms, MiB ${JSON.stringify(most)}`,

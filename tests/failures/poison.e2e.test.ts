@@ -84,7 +84,7 @@ function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
 }
 
 const partition = () => commandPartition(bucketOf(account.account_id));
-const nameOf = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
+const testName = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
 
 /**
  * Publishes poison messages to the account's partition; resolves with their dead letters when all
@@ -104,7 +104,7 @@ async function poisoned(topic: TopicName, poison: (Poison & { name: string })[])
   const names = new Set(poison.map(({ name }) => name));
   return eventually(async () => {
     const letters = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter((letter) =>
-      names.has(nameOf(letter)),
+      names.has(testName(letter)),
     );
     return letters.length >= poison.length && letters;
   });
@@ -116,7 +116,7 @@ function expectDeadLetter(
   topic: TopicName,
   { name, value, headers }: Poison & { name: string },
 ): void {
-  const own = letters.filter((letter) => nameOf(letter) === name);
+  const own = letters.filter((letter) => testName(letter) === name);
   expect(own, name).toHaveLength(1);
   const [letter] = own as [ReceivedMessage];
   expect(letter.value === null ? null : letter.value.toString('hex')).toBe(
@@ -156,7 +156,7 @@ describe('Poison on ledger.commands', () => {
     await api.transact(account.account_id, 'Deposit', 1);
     await caughtUp(world.bank, 'ledger');
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
-    expect(letters.map(nameOf).sort()).toEqual(all.map(({ name }) => name).sort());
+    expect(letters.map(testName).sort()).toEqual(all.map(({ name }) => name).sort());
     for (const poison of all) expectDeadLetter(letters, 'ledger.commands', poison);
     expect(await api.balance(account.account_id)).toBe(before + all.length + 1);
     await world.expectBooksInOrder();
@@ -164,13 +164,13 @@ describe('Poison on ledger.commands', () => {
 
   it('the code is the reason: bad_reply_topic for a reply topic that services must not write to', async () => {
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
-    const codeOf = (name: string) => letters.find((letter) => nameOf(letter) === name)?.headers['dlq-code'];
+    const deadLetterCode = (name: string) => letters.find((letter) => testName(letter) === name)?.headers['dlq-code'];
     expect(
       ['an invalid reply topic', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(
-        codeOf,
+        deadLetterCode,
       ),
     ).toEqual(Array(3).fill('bad_reply_topic'));
-    expect([codeOf('non-JSON'), codeOf('an unknown type')]).toEqual(['malformed_json', 'unknown_type']);
+    expect([deadLetterCode('non-JSON'), deadLetterCode('an unknown type')]).toEqual(['malformed_json', 'unknown_type']);
   });
 });
 
@@ -223,7 +223,7 @@ describe('Poison: invalid replies of the ledger, on accounts.commands', () => {
     ]);
     await caughtUp(world.bank, 'accounts');
     expect(
-      (await readTopic(world.bank, 'accounts.commands.dlq')).filter((letter) => nameOf(letter) === 'stray reply'),
+      (await readTopic(world.bank, 'accounts.commands.dlq')).filter((letter) => testName(letter) === 'stray reply'),
     ).toEqual([]);
     await api.newAccount({ initial_deposit: 1 });
   });

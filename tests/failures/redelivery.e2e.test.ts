@@ -9,7 +9,7 @@ import {
   retail,
   unknownId,
 } from '../support/client.ts';
-import { again, caughtUp, countMessages, kafkaOf, publish, readTopic } from '../support/kafka.ts';
+import { again, caughtUp, countMessages, createTestKafka, publish, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests at-least-once delivery: messages that are delivered again or interrupted take effect once. */
@@ -131,7 +131,7 @@ describe('Consumer group offsets reset to 0', () => {
     await Promise.all(names.map((name) => world.bank.process(name).stop()));
     const groupId = `${world.bank.topic_prefix}${group}`;
     const topic = topicName(world.bank.topic_prefix, `${group}.commands`);
-    await kafkaOf(world.bank).withAdmin((admin) => admin.resetOffsets({ groupId, topic, earliest: true }));
+    await createTestKafka(world.bank).withAdmin((admin) => admin.resetOffsets({ groupId, topic, earliest: true }));
     await Promise.all(names.map((name) => world.bank.process(name).restart()));
     await settled();
     expect(await everything()).toEqual(before);
@@ -159,7 +159,7 @@ describe('A saga step whose message was lost', () => {
     );
     // The ledgers will start reading after that message.
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
-    await kafkaOf(world.bank).withAdmin((admin) =>
+    await createTestKafka(world.bank).withAdmin((admin) =>
       admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }),
     );
     await Promise.all(['ledger', 'ledger-2'].map((name) => world.bank.process(name).restart()));

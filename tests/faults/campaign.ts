@@ -28,7 +28,7 @@ import { type Attempt, Journal, type Operation, pendingAt } from './journal.ts';
 import { type Accounts, Load } from './load.ts';
 import { recovery } from './probe.ts';
 import { createRandom, type Random } from './random.ts';
-import { type Bench, durationIn, type Row, Skipped, titleOf } from './row.ts';
+import { type Bench, durationIn, type Row, rowTitle, Skipped } from './row.ts';
 
 /** The result of a row. */
 export interface Result {
@@ -203,7 +203,7 @@ export class Campaign {
       answers[status] = (answers[status] ?? 0) + 1;
     return {
       row,
-      title: titleOf(row, this.#options.quick),
+      title: rowTitle(row, this.#options.quick),
       findings,
       skipped,
       notes: this.#notes,
@@ -221,7 +221,7 @@ export class Campaign {
     const findings = this.#untold(await this.#checkAll().catch((error: Error) => [`checking: ${error.message}`]));
     return {
       row: wholeRun,
-      title: titleOf(wholeRun, this.#options.quick),
+      title: rowTitle(wholeRun, this.#options.quick),
       findings,
       notes: [],
       recoveredMs: 0,

@@ -6,8 +6,8 @@ export interface Booking {
 
 /** Returns the postings that the receiver has not accepted. */
 export function notDelivered(booked: readonly Booking[], taken: readonly Booking[]): Booking[] {
-  const known = new Set(taken.map(nameOf));
-  return booked.filter((one) => !known.has(nameOf(one)));
+  const known = new Set(taken.map(bookingName));
+  return booked.filter((one) => !known.has(bookingName(one)));
 }
 
 /**
@@ -19,20 +19,20 @@ export function deliveredInOrder(
   taken: readonly Booking[],
   who = 'the receiver',
 ): string[] {
-  const first = [...Map.groupBy(taken, nameOf).values()].flatMap(([one]) => one ?? []);
+  const first = [...Map.groupBy(taken, bookingName).values()].flatMap(([one]) => one ?? []);
   const ofAccounts = Map.groupBy(first, ({ account_id }) => account_id).values();
   const overtaken = [...ofAccounts].flatMap((events) =>
     events.filter(({ sequence }, i) => sequence < (events[i - 1]?.sequence ?? 0)),
   );
   return [
-    ...notDelivered(booked, taken).map((one) => `I7: LOST on the way to ${who}: entry ${nameOf(one)}`),
-    ...overtaken.map((one) => `I7: ${who} got entry ${nameOf(one)} after a later one of its account`),
+    ...notDelivered(booked, taken).map((one) => `I7: LOST on the way to ${who}: entry ${bookingName(one)}`),
+    ...overtaken.map((one) => `I7: ${who} got entry ${bookingName(one)} after a later one of its account`),
   ];
 }
 
 /** I7: a poller that follows its cursor received every posting exactly once, in the order of each account. */
 export function polledOnce(booked: readonly Booking[], polled: readonly Booking[]): string[] {
-  const repeated = [...Map.groupBy(polled, nameOf)].filter(([, copies]) => copies.length > 1);
+  const repeated = [...Map.groupBy(polled, bookingName)].filter(([, copies]) => copies.length > 1);
   return [
     ...deliveredInOrder(booked, polled, 'the poller'),
     ...repeated.map(([name, copies]) => `I7: the poller got entry ${name} ${copies.length} times`),
@@ -77,4 +77,4 @@ export function delaysDuring(held: readonly Held[], taken: readonly Pick<Taken, 
     : [`I7: nothing was delivered during ${length} of ${whole.length} attempts at a receiver that hangs`];
 }
 
-const nameOf = ({ account_id, sequence }: Booking): string => `${sequence} of ${account_id}`;
+const bookingName = ({ account_id, sequence }: Booking): string => `${sequence} of ${account_id}`;

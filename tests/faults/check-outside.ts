@@ -7,7 +7,7 @@ import { logSize } from '../../tools/local/log-file.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 import type { Evidence } from './evidence.ts';
-import { done, holdOf, minorUnits } from './journal.ts';
+import { done, minorUnits, placedHold } from './journal.ts';
 
 /** The invariants that are checked in the database, the topics, and the logs. */
 
@@ -73,7 +73,7 @@ export async function holdsAreAsAnswered({ pool, journal }: Pick<Evidence, 'pool
   const accounts = new Set<string>();
   for (const operation of journal.operations) {
     const [, , id = ''] = operation.path.split('/');
-    const placed = holdOf(operation);
+    const placed = placedHold(operation);
     if (placed !== undefined) due.set(placed, { captured: 0, isOver: false });
     if (operation.kind === 'hold') accounts.add(id);
     const hold = done(operation) ? due.get(id) : undefined;

@@ -1,5 +1,5 @@
 import type { Evidence } from './evidence.ts';
-import { accountOf, codeOf, effectsOf, minorUnits, type Operation } from './journal.ts';
+import { errorCode, listEffects, minorUnits, type Operation, openedAccount } from './journal.ts';
 
 /** Checks balances in reads and refusals against the clients' knowledge at that moment. */
 
@@ -37,7 +37,7 @@ export function refusedForGoodReason(evidence: Evidence): string[] {
       !decided ||
       !debit ||
       decided.sentAt < evidence.t0 ||
-      codeOf(decided) !== 'insufficient_funds' ||
+      errorCode(decided) !== 'insufficient_funds' ||
       kind === 'reversal' ||
       mustFail
     )
@@ -73,7 +73,7 @@ export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
         .map(({ from }) => Math.max(from, freeze.from)),
     );
     return operations
-      .filter((operation) => effectsOf(operation).some((effect) => effect.account === account))
+      .filter((operation) => listEffects(operation).some((effect) => effect.account === account))
       .filter(
         ({ attempts, decided }) =>
           decided &&
@@ -96,8 +96,8 @@ function createBounds({
 }: Evidence): (account: string, from: number, until: number) => { low: number; high: number } {
   const moves = new Map<string, Move[]>();
   for (const operation of operations)
-    for (const { account, minor } of effectsOf(operation)) push(moves, account, moveOf(operation, minor, t0));
-  const opened = new Set(operations.map(accountOf));
+    for (const { account, minor } of listEffects(operation)) push(moves, account, toMove(operation, minor, t0));
+  const opened = new Set(operations.map(openedAccount));
   return (account, from, until) => {
     let low = before.get(account) ?? (opened.has(account) ? 0 : Number.NaN);
     let high = low;
@@ -114,7 +114,7 @@ function createBounds({
 /**
  * A refused operation has no effect. An operation that was completed before the row is included in the initial balance.
  */
-function moveOf(operation: Operation, minor: number, t0: number): Move | undefined {
+function toMove(operation: Operation, minor: number, t0: number): Move | undefined {
   const { decided, attempts } = operation;
   if (decided && decided.status !== 200 && decided.status !== 201) return undefined;
   if (decided && decided.sentAt < t0) return undefined;

@@ -1,7 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
-import { type Attempt, codeOf, decides, done, effectsOf, idIn, isDone, type Operation, pendingAt } from './journal.ts';
+import {
+  type Attempt,
+  decides,
+  done,
+  errorCode,
+  idIn,
+  isDone,
+  listEffects,
+  type Operation,
+  pendingAt,
+} from './journal.ts';
 
 /** The invariants that need only the collected evidence. Each function returns its findings. */
 
@@ -21,7 +31,7 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
     const { key, kind, decided } = operation;
     const booked = (byKey.get(key) ?? []).filter(({ status }) => status === 'Completed');
     const say = (rule: string) =>
-      `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? codeOf(decided)}` : 'no outcome'})`;
+      `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? errorCode(decided)}` : 'no outcome'})`;
     if (decided === undefined && pendingAt(operation) === undefined)
       return [say('I5: repeated, and still without an outcome')];
     if (decided === undefined) return [say('I5: LOST: answered 202, and never Completed or Failed')];
@@ -33,7 +43,7 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
       const kept = (decided.body as { details?: { transaction_id?: string } }).details?.transaction_id;
       return decided.status === 400 &&
         kept !== undefined &&
-        codeOf(decided) !== 'already_reversed' &&
+        errorCode(decided) !== 'already_reversed' &&
         decided.sentAt >= t0 &&
         !failed.has(kept)
         ? [say('I4: its Failed transaction is not kept')]
@@ -61,7 +71,7 @@ export function oneOutcomeEverywhere({ operations, cluster }: Evidence): string[
     const ignorant = cluster.gateways.filter(({ name }) => !outcomes.has(name));
     const seen = [...outcomes.values(), ...attempts.filter((attempt) => !attempt.otherBody && decides(attempt))];
     const texts = new Set(
-      seen.map((attempt) => (isDone(attempt.status) ? `Completed ${idIn(attempt)}` : codeOf(attempt))),
+      seen.map((attempt) => (isDone(attempt.status) ? `Completed ${idIn(attempt)}` : errorCode(attempt))),
     );
     return [
       ...ignorant.map(
@@ -86,7 +96,7 @@ function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {
       .map(({ account, minor }) => `${account} ${minor}`)
       .sort()
       .join();
-  return text(effectsOf(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
+  return text(listEffects(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
 }
 
 /** I3 and I5, checked by another method: the responses add up to the balances, and nothing else was posted. */
@@ -104,7 +114,8 @@ export function nothingElseBooked({ operations, transactions, journal, before, a
       const account = idIn(operation.decided as Attempt) ?? '';
       expected.set(account, expected.get(account) ?? 0);
     }
-    for (const { account, minor } of effectsOf(operation)) expected.set(account, (expected.get(account) ?? 0) + minor);
+    for (const { account, minor } of listEffects(operation))
+      expected.set(account, (expected.get(account) ?? 0) + minor);
   }
   for (const [account, minor] of after) {
     const due = expected.get(account);
@@ -195,7 +206,7 @@ function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Eviden
     const { status, tookMs, gateway, body } = attempt;
     const calm = isCalm(attempt, fault);
     const findings: string[] = [];
-    const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${codeOf(attempt)}`;
+    const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${errorCode(attempt)}`;
     if (gateway === row.frozen && (status === 'no answer' || tookMs > replyWaitMs)) return findings;
     if (tookMs > replyWaitMs + marginMs * slowness) findings.push(`I10: too late: ${seen}`);
     if (status === 'cut' || status === 'no answer') {
@@ -205,12 +216,12 @@ function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Eviden
     if (status >= 400 && !isErrorForm(body))
       findings.push(`I10: not in the error form: ${seen} ${JSON.stringify(body)}`);
     if (isDone(status) && mustFail) findings.push(`I10: accepted: ${seen}`);
-    if (isDone(status) || deserves.includes(codeOf(attempt))) return findings;
+    if (isDone(status) || deserves.includes(errorCode(attempt))) return findings;
     const underFault =
       status === 202 ||
       status === 503 ||
       status === 504 ||
-      (status === 409 && codeOf(attempt) === 'deadline_exceeded') ||
+      (status === 409 && errorCode(attempt) === 'deadline_exceeded') ||
       (status === 429 && row.touches.includes('load'));
     const isAllowed = row.callers === 'nothing' ? status === 202 : underFault;
     if (calm || !isAllowed)
@@ -231,7 +242,7 @@ function deservedBy({ deserves, decided, attempts }: Operation, attempt: Attempt
   if (attempt.otherBody) return ['idempotency_key_reused'];
   const isLate = attempts.some(({ status }) => typeof status !== 'number' || status === 202 || status >= 500);
   const isRepeat = decided !== undefined && decided !== attempt && !isDone(decided.status);
-  return [...deserves, ...(isLate ? ['deadline_exceeded'] : []), ...(isRepeat ? [codeOf(decided)] : [])];
+  return [...deserves, ...(isLate ? ['deadline_exceeded'] : []), ...(isRepeat ? [errorCode(decided)] : [])];
 }
 
 function whyNot(status: Attempt['status'], isRead: boolean, calm: boolean): string {

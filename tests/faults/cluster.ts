@@ -10,7 +10,7 @@ import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { postgresUrl, startPostgres } from '../../tools/local/postgres.ts';
 import { staffEnv } from '../support/staff.ts';
-import { makeNode, makeServer, type Node, pidsOf, type Server } from './processes.ts';
+import { listPids, makeNode, makeServer, type Node, type Server } from './processes.ts';
 import { Proxy } from './proxy.ts';
 import type { Random } from './random.ts';
 
@@ -39,7 +39,7 @@ export interface Cluster {
   databaseUrl: string;
   topicPrefix: string;
   /** The settings of one node, for rows that start their own process. */
-  settingsOf(node: string): BankSettings;
+  nodeSettings(node: string): BankSettings;
   /** Processes that ended by themselves. */
   unexpectedExits: string[];
   /** Commands were sent again after a restore, so events have copies with other posting times. */
@@ -87,8 +87,8 @@ export interface Servers {
   brokers: string;
   databasePort: number;
   /** The addresses for this node. */
-  brokersOf(node: string): string;
-  databasePortOf(node: string): number;
+  nodeBrokers(node: string): string;
+  nodeDatabasePort(node: string): number;
   /** Appended to the services' database URLs: TLS parameters. */
   databaseSettings?: string;
   /** The folder of the bank's version at the start; default: this one. */
@@ -114,7 +114,7 @@ async function oneBroker({
   dir,
   unexpectedExits,
   link,
-}: ServersContext): Promise<Pick<Servers, 'broker' | 'brokers' | 'brokersOf'>> {
+}: ServersContext): Promise<Pick<Servers, 'broker' | 'brokers' | 'nodeBrokers'>> {
   const listeners = await Promise.all(
     names.map(async ([, name]) => {
       const port = await freePort();
@@ -132,7 +132,7 @@ async function oneBroker({
   return {
     broker: makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, start),
     brokers: `127.0.0.1:${ports.client}`,
-    brokersOf: (name) => `127.0.0.1:${listeners.find(({ node }) => node === name)?.advertisedPort ?? unknown(name)}`,
+    nodeBrokers: (name) => `127.0.0.1:${listeners.find(({ node }) => node === name)?.advertisedPort ?? unknown(name)}`,
   };
 }
 
@@ -143,14 +143,14 @@ async function oneDatabase({
   owner: ownRole,
   unexpectedExits,
   link,
-}: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
+}: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'nodeDatabasePort'>> {
   const start = (port: number, log: string) =>
     startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword, owner: ownRole, durable: true });
   const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, start);
   const links = new Map<string, Proxy>();
   for (const [kind, name] of names)
     if (kind !== 'gateway') links.set(name, await link(`${name}>postgres`, await freePort(), postgres.port));
-  return { postgres, databasePort: postgres.port, databasePortOf: (name) => links.get(name)?.port ?? postgres.port };
+  return { postgres, databasePort: postgres.port, nodeDatabasePort: (name) => links.get(name)?.port ?? postgres.port };
 }
 
 export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({
@@ -162,7 +162,7 @@ export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({
 export async function startCluster(
   dir: string,
   random: Random,
-  serversOf: (context: ServersContext) => Promise<Servers> = oneOfEach,
+  startServers: (context: ServersContext) => Promise<Servers> = oneOfEach,
 ): Promise<Cluster> {
   if (chooseKafkaWay() !== 'java')
     throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
@@ -187,7 +187,7 @@ export async function startCluster(
     sealing: secret(),
     pepper: secret(),
   };
-  const servers = await serversOf({
+  const servers = await startServers({
     dir,
     superuserPassword: secrets.superuser,
     owner: { name: owner, password: secrets.owner },
@@ -207,17 +207,18 @@ export async function startCluster(
     env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...staffEnv, ...fourEyes, ...servers.env },
     project: servers.project,
   };
-  const settingsOf = (name: string): BankSettings => ({
+  const nodeSettings = (name: string): BankSettings => ({
     ...settings,
-    brokers: servers.brokersOf(name),
-    ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
+    brokers: servers.nodeBrokers(name),
+    ownerUrl:
+      postgresUrl(servers.nodeDatabasePort(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
   });
   const nodes: Node[] = [];
   const thaw = async (): Promise<void> => {
     await Promise.all([...links.values()].map((one) => one.heal()));
     await servers.thaw?.();
     for (const process of [...nodes, broker, postgres])
-      for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
+      for (const pid of process.running() ? listPids(process) : []) trySignal(pid, 'SIGCONT');
   };
   const restore = async (): Promise<void> => {
     await thaw();
@@ -238,13 +239,13 @@ export async function startCluster(
   try {
     await Promise.all([broker.start(), postgres.start()]);
     // On a busy machine, a new broker may need more time than two calls wait.
-    const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
+    const topics = () => createTopics({ ...settings, brokers: servers.nodeBrokers('ledger') });
     await Promise.all([
       migrateService('ledger', settings),
       migrateService('accounts', settings),
       topics().catch(topics).catch(topics),
     ]);
-    for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
+    for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, nodeSettings(name), unexpectedExits));
     const started = nodes.filter(({ name }) => !spares.includes(name));
     for (const node of started) node.start();
     const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready(startMs))]);
@@ -257,7 +258,7 @@ export async function startCluster(
       postgres,
       links,
       apiKey,
-      settingsOf,
+      nodeSettings,
       unexpectedExits,
       isRestored: false,
       atEnd,

@@ -2,7 +2,7 @@ import { openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Cluster } from './cluster.ts';
 import type { EventLog } from './event-log.ts';
-import { type Attempt, accountOf, type Journal, type Operation, type Read } from './journal.ts';
+import { type Attempt, type Journal, type Operation, openedAccount, type Read } from './journal.ts';
 import type { Row } from './row.ts';
 
 /** The evidence for the checks of one row. `t0`: the time at which the row began (performance.now). */
@@ -55,7 +55,7 @@ export async function readTransactions(
 ): Promise<LedgerTransaction[]> {
   const opened = new Map<string, string>();
   for (const operation of operations) {
-    const account = accountOf(operation);
+    const account = openedAccount(operation);
     if (account !== undefined) opened.set(openingTransactionId(account), operation.key);
   }
   const booked = `with booked as materialized (select distinct transaction_id from v_entries where created_at >= $1)

@@ -173,10 +173,10 @@ export function done({ decided }: Operation): boolean {
 }
 
 /** Returns the effects of an operation. That of an opening is on the balance of the new account. */
-export function effectsOf(operation: Operation): Effect[] {
+export function listEffects(operation: Operation): Effect[] {
   if (operation.kind === 'batch') return effectsOfItems(operation);
   if (operation.kind !== 'open_account') return operation.effects;
-  const account = accountOf(operation);
+  const account = openedAccount(operation);
   const minor = minorUnits(operation.body['initial_deposit'], String(operation.body['currency']));
   return account === undefined || minor === 0 ? [] : [{ account, minor }];
 }
@@ -194,7 +194,7 @@ export function minorUnits(amount: unknown, currency: string): number {
 }
 
 /** Returns the account that an opening created. */
-export function accountOf({ kind, decided }: Operation): string | undefined {
+export function openedAccount({ kind, decided }: Operation): string | undefined {
   if (kind !== 'open_account') return undefined;
   return decided && isDone(decided.status)
     ? (decided.body as { data?: { account_id?: string } }).data?.account_id
@@ -202,14 +202,14 @@ export function accountOf({ kind, decided }: Operation): string | undefined {
 }
 
 /** Returns the hold that an operation placed. */
-export function holdOf({ kind, decided }: Operation): string | undefined {
+export function placedHold({ kind, decided }: Operation): string | undefined {
   return kind === 'hold' && decided && isDone(decided.status)
     ? (decided.body as { data: { hold_id: string } }).data.hold_id
     : undefined;
 }
 
 /** Returns the code of an error body. */
-export function codeOf({ body }: Attempt): string {
+export function errorCode({ body }: Attempt): string {
   return String((body as { code?: unknown } | null)?.code ?? '');
 }
 

@@ -4,16 +4,16 @@ import type { Node } from './cluster.ts';
 import type { Entrance } from './entrance.ts';
 import {
   type Attempt,
-  accountOf,
   done,
   type Effect,
-  holdOf,
   type Journal,
   type Kind,
   minorUnits,
   type Operation,
+  openedAccount,
   pendingAs202,
   pendingAt,
+  placedHold,
   type Read,
 } from './journal.ts';
 import type { Random } from './random.ts';
@@ -241,12 +241,12 @@ export class Load {
     return this.make('status', `/accounts/${account}/status-transitions`, body, []);
   }
 
-  #currencyOf(account: string): string {
+  #accountCurrency(account: string): string {
     return this.#accounts.currencies.get(account) ?? 'USD';
   }
 
   #amount(account: string, minor: number): number {
-    return Number(fromMinor(BigInt(minor), this.#currencyOf(account)));
+    return Number(fromMinor(BigInt(minor), this.#accountCurrency(account)));
   }
 
   #mayBeFrozen(...accounts: string[]): string[] {
@@ -264,7 +264,7 @@ export class Load {
     const draw = random.int(1, 104);
     const own = this.#accounts.own[client] ?? this.#accounts.hot;
     const { hot, frozen, crossed, loans } = this.#accounts;
-    const isDollars = this.#currencyOf(own) === 'USD';
+    const isDollars = this.#accountCurrency(own) === 'USD';
     if (draw <= 16) await this.#finish(this.deposit(own, random.int(1, 5000)), random);
     else if (draw <= 24) await this.#finish(this.withdrawal(own, random.int(1, 4000)), random);
     else if (draw <= 27) await this.#finish(this.withdrawal(own, 90_000_000_000_000, true), random);
@@ -297,7 +297,7 @@ export class Load {
     const minor = random.int(1, 500);
     const placed = this.make('hold', `/accounts/${from}/holds`, { amount: this.#amount(from, minor) }, []);
     await this.#finish(placed, random);
-    const hold_id = holdOf(placed);
+    const hold_id = placedHold(placed);
     if (hold_id === undefined) return;
     const to = random.chance(0.5) ? random.pick(crossed) : undefined;
     const end = random.chance(0.3) ? this.release(hold_id) : this.capture({ hold_id, from, to }, random.int(1, minor));
@@ -314,7 +314,7 @@ export class Load {
     ]);
     const operation = this.opening(random.chance(0.7) ? random.int(1, 100_000) : 0, type, currency);
     await this.#finish(operation, random);
-    const account = accountOf(operation);
+    const account = openedAccount(operation);
     if (account === undefined) return;
     if (currency !== undefined) this.#accounts.currencies.set(account, currency);
     if (type === 'Loan') return void this.#accounts.loans.push(account);
@@ -372,7 +372,7 @@ export class Load {
       random.chance(0.3)
     ) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
-      const currency = String(operation.body['currency'] ?? this.#currencyOf(operation.effects[0]?.account ?? ''));
+      const currency = String(operation.body['currency'] ?? this.#accountCurrency(operation.effects[0]?.account ?? ''));
       // The sum is computed in minor units, because 15.74 + 1 is not exact.
       const other = Number(fromMinor(BigInt(minorUnits(operation.body[field], currency) + 1), currency));
       await this.send(operation, undefined, { ...operation.body, [field]: other });

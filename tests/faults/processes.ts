@@ -54,7 +54,7 @@ function fail(name: string): never {
 }
 
 /** Common to nodes and servers: a child process that may be ended on purpose. */
-function processOf(name: string, log: string, unexpectedExits: string[]) {
+function createProcess(name: string, log: string, unexpectedExits: string[]) {
   let child: Child | undefined;
   let ending = false;
   return {
@@ -92,7 +92,7 @@ export async function makeNode(
   settings: BankSettings,
   unexpectedExits: string[],
 ): Promise<Node> {
-  const { took, ...process } = processOf(name, join(dir, 'log', `${name}.log`), unexpectedExits);
+  const { took, ...process } = createProcess(name, join(dir, 'log', `${name}.log`), unexpectedExits);
   const spec: ServiceSpec = {
     kind,
     name,
@@ -126,11 +126,11 @@ export function makeServer(
   unexpectedExits: string[],
   start: (port: number, log: string) => Promise<Child>,
 ): Server {
-  const { took, ...process } = processOf(name, log, unexpectedExits);
+  const { took, ...process } = createProcess(name, log, unexpectedExits);
   return {
     ...process,
     port,
-    pids: () => pidsOf(process),
+    pids: () => listPids(process),
     async start() {
       const starting = start(port, log);
       const opened = portOpens(port, starting);
@@ -152,7 +152,7 @@ async function portOpens(port: number, starting: Promise<Child>): Promise<number
 }
 
 /** Returns a process and the processes that it forked. */
-export function pidsOf(process: Pick<Process, 'pid'>): number[] {
+export function listPids(process: Pick<Process, 'pid'>): number[] {
   const pid = process.pid();
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();

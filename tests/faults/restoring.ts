@@ -18,7 +18,7 @@ const patienceMs = 120_000;
 const earlierMs = 60_000;
 
 const archive = (cluster: Cluster): string => join(cluster.dir, 'archive');
-const dataOf = (cluster: Cluster): string => join(cluster.dir, 'postgres');
+const dataFolder = (cluster: Cluster): string => join(cluster.dir, 'postgres');
 
 export async function withPool<T>(cluster: Cluster, schema: string, use: (pool: Pool) => Promise<T>): Promise<T> {
   const pool = createPool({ url: cluster.databaseUrl, application_name: 'check', schema, max: 2 }, silent);
@@ -40,9 +40,9 @@ async function ownedAs(reference: string, path: string): Promise<void> {
 /** Restarts Postgres so that it archives its WAL. */
 export async function archiveWal(cluster: Cluster): Promise<void> {
   mkdirSync(archive(cluster), { recursive: true });
-  await ownedAs(dataOf(cluster), archive(cluster));
+  await ownedAs(dataFolder(cluster), archive(cluster));
   appendFileSync(
-    join(dataOf(cluster), 'postgresql.auto.conf'),
+    join(dataFolder(cluster), 'postgresql.auto.conf'),
     `wal_level = replica\narchive_mode = on\narchive_command = 'cp "%p" "${archive(cluster)}/%f"'\n`,
   );
   await cluster.postgres.stop();
@@ -54,11 +54,11 @@ export async function archiveWal(cluster: Cluster): Promise<void> {
  * returns.
  */
 export async function backUp(cluster: Cluster): Promise<void> {
-  const backup = `${dataOf(cluster)}.backup`;
+  const backup = `${dataFolder(cluster)}.backup`;
   await withPool(cluster, 'ledger', async (pool) => {
     const client = await pool.connect();
     await client.query("select pg_backup_start('check', true)");
-    await execute('cp', ['-a', dataOf(cluster), backup]).catch((error: { code?: number }) => {
+    await execute('cp', ['-a', dataFolder(cluster), backup]).catch((error: { code?: number }) => {
       // A file was removed during the copy. The WAL repairs this.
       if (error.code !== 1) throw error;
     });
@@ -72,7 +72,7 @@ export async function backUp(cluster: Cluster): Promise<void> {
 }
 
 /** Returns the time of the database, in the form of recovery_target_time and in UTC. */
-export async function momentOf(cluster: Cluster): Promise<string> {
+export async function databaseTime(cluster: Cluster): Promise<string> {
   const { rows } = await withPool(cluster, 'ledger', (pool) =>
     pool.query<{ now: string }>(
       "select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' as now",
@@ -83,7 +83,7 @@ export async function momentOf(cluster: Cluster): Promise<string> {
 
 /** Stops all services and replaces the database with that of the moment, from the base backup and the archive. */
 export async function restoreTo(cluster: Cluster, moment: string): Promise<void> {
-  const data = dataOf(cluster);
+  const data = dataFolder(cluster);
   cluster.isRestored = true;
   await Promise.all(cluster.gateways.map((node) => node.stop()));
   await Promise.all(cluster.nodes.map((node) => node.stop()));
@@ -109,7 +109,7 @@ export async function restoreTo(cluster: Cluster, moment: string): Promise<void>
   );
 }
 
-const kafkaOf = (cluster: Cluster) =>
+const createClusterKafka = (cluster: Cluster) =>
   createKafka({ brokers: cluster.brokers.split(','), client_id: 'restore' }, silent);
 
 /** Starts a ledger, which refuses the restored database, stops it, and accepts the database. */
@@ -118,7 +118,7 @@ export async function acceptDatabase(cluster: Cluster): Promise<void> {
   ledger.start();
   await eventually(async () => (await (await fetch(ledger.healthUrl)).text()).includes('older history'), patienceMs);
   await ledger.stop();
-  await acceptHistory(kafkaOf(cluster), { prefix: cluster.topicPrefix, logger: silent });
+  await acceptHistory(createClusterKafka(cluster), { prefix: cluster.topicPrefix, logger: silent });
 }
 
 /** Starts one ledger and accounts, and sends the commands since the moment again. */
@@ -127,7 +127,7 @@ export async function resend(cluster: Cluster, moment: string): Promise<Resent> 
   await Promise.all(['ledger', 'accounts'].map((name) => cluster.node(name).ready()));
   return withPool(cluster, 'ledger', (ledger) =>
     withPool(cluster, 'accounts', (accounts) =>
-      resendCommands(kafkaOf(cluster), {
+      resendCommands(createClusterKafka(cluster), {
         prefix: cluster.topicPrefix,
         from: new Date(Date.parse(moment.replace(' ', 'T').replace('+00', 'Z')) - earlierMs),
         keys: testKeys,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'v
 import { chosen, notHere, options, say, slowness } from '../suites/options.ts';
 import { Campaign, type CampaignOptions, type Result } from './campaign.ts';
 import { type Column, table, totals } from './report.ts';
-import { type Row, titleOf } from './row.ts';
+import { type Row, rowTitle } from './row.ts';
 
 /** The rows of one kind of cluster, and how it is started; default: one broker, one database. */
 export interface RowGroup {
@@ -95,7 +95,7 @@ export function testRows(name: string, groups: RowGroup[], columns: Column[], on
         return;
       }
       for (const row of rows)
-        test(`${row.name}: ${titleOf(row, quick)}`, async (context) =>
+        test(`${row.name}: ${rowTitle(row, quick)}`, async (context) =>
           judge(await (await running()).run(row), context));
       test('everything again, at the end', async (context) => judge(await (await running()).verify(), context));
     });

@@ -55,7 +55,7 @@ export function durationIn(quick: boolean): (ms: number) => number {
 }
 
 /** Returns the title of a row with the durations of this run. */
-export function titleOf({ title }: Row, quick: boolean): string {
+export function rowTitle({ title }: Row, quick: boolean): string {
   return typeof title === 'string' ? title : title((ms) => `${durationIn(quick)(ms) / 1000} s`);
 }
 

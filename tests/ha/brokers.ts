@@ -20,7 +20,7 @@ export interface Brokers {
   bootstrap: string;
   secured: string;
   /** The links between a broker and the others, in both directions. */
-  linksOf(broker: Server): Proxy[];
+  brokerLinks(broker: Server): Proxy[];
 }
 
 const count = 3;
@@ -76,38 +76,48 @@ export async function makeBrokers(
         links.push({
           from,
           to,
-          proxy: await link(`${nameOf(from)}>${nameOf(to)} ${kind}`, of(to)[kind], of(to)[kind], address(from, to)),
+          proxy: await link(
+            `${brokerName(from)}>${brokerName(to)} ${kind}`,
+            of(to)[kind],
+            of(to)[kind],
+            address(from, to),
+          ),
         });
       }
     }
   }
   const clusterId = newClusterId();
-  const voters = ids.map((id) => `${id}@${nameOf(id)}:${of(id).controller}`).join(',');
+  const voters = ids.map((id) => `${id}@${brokerName(id)}:${of(id).controller}`).join(',');
   const all = ids.map((id) => {
     const { services, ...own } = of(id);
-    return makeServer(nameOf(id), join(dir, 'log', `${nameOf(id)}.log`), own.client, unexpectedExits, (_, log) =>
-      startKafka({
-        dir: join(dir, nameOf(id)),
-        log,
-        ports: own,
-        way: 'java',
-        clusterId,
-        listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
-        javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
-        startTimeoutMs,
-        settings: {
-          ...replicatedSettings,
-          'node.id': String(id),
-          'controller.quorum.voters': voters,
-          // This is also the controller's port: followers use the address that their leader advertises, and bypass the
-          // links if that is another one.
-          'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},CONTROLLER://${nameOf(id)}:${own.controller},SERVICES://127.0.0.1:${services}`,
-          'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
-          'ssl.keystore.type': 'PEM',
-          'ssl.keystore.location': keyStore,
-          ...settings,
-        },
-      }),
+    return makeServer(
+      brokerName(id),
+      join(dir, 'log', `${brokerName(id)}.log`),
+      own.client,
+      unexpectedExits,
+      (_, log) =>
+        startKafka({
+          dir: join(dir, brokerName(id)),
+          log,
+          ports: own,
+          way: 'java',
+          clusterId,
+          listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
+          javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
+          startTimeoutMs,
+          settings: {
+            ...replicatedSettings,
+            'node.id': String(id),
+            'controller.quorum.voters': voters,
+            // This is also the controller's port: followers use the address that their leader advertises, and bypass the
+            // links if that is another one.
+            'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${brokerName(id)}:${own.broker},CONTROLLER://${brokerName(id)}:${own.controller},SERVICES://127.0.0.1:${services}`,
+            'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
+            'ssl.keystore.type': 'PEM',
+            'ssl.keystore.location': keyStore,
+            ...settings,
+          },
+        }),
     );
   });
   return {
@@ -115,20 +125,20 @@ export async function makeBrokers(
     together: together(all),
     bootstrap: ids.map((id) => `127.0.0.1:${of(id).client}`).join(','),
     secured: ids.map((id) => `127.0.0.1:${of(id).services}`).join(','),
-    linksOf: (broker) =>
+    brokerLinks: (broker) =>
       links.filter(({ from, to }) => [from, to].includes(all.indexOf(broker) + 1)).map(({ proxy }) => proxy),
   };
 }
 
-const nameOf = (id: number) => `broker-${id}`;
+const brokerName = (id: number) => `broker-${id}`;
 /** Returns a separate loopback address for each pair. Linux has the whole of 127.0.0.0/8. */
 const address = (from: number, to: number) => `127.7.${from}.${to}`;
 
 function writeHosts(dir: string, id: number, ids: number[]): string {
-  const file = join(dir, `${nameOf(id)}.hosts`);
+  const file = join(dir, `${brokerName(id)}.hosts`);
   const lines = [
-    `127.0.0.1 localhost ${hostname()} ${nameOf(id)}`,
-    ...ids.filter((other) => other !== id).map((other) => `${address(id, other)} ${nameOf(other)}`),
+    `127.0.0.1 localhost ${hostname()} ${brokerName(id)}`,
+    ...ids.filter((other) => other !== id).map((other) => `${address(id, other)} ${brokerName(other)}`),
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
   return file;

@@ -28,10 +28,10 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
     return {
       broker: brokers.together,
       brokers: brokers.bootstrap,
-      brokersOf: () => brokers.secured,
+      nodeBrokers: () => brokers.secured,
       postgres: database.together,
       databasePort: database.port,
-      databasePortOf: () => database.port,
+      nodeDatabasePort: () => database.port,
       databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
       // Services refuse to start with topics that could be lost with one broker.
       env: {

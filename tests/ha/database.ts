@@ -6,7 +6,7 @@ import { type Child, commandLine, startChild, trySignal } from '../../tools/loca
 import { accepts, freePort } from '../../tools/local/ports.ts';
 import { chooseUser, findPrograms, postgresUrl } from '../../tools/local/postgres.ts';
 import type { ServersContext } from '../faults/cluster.ts';
-import { makeServer, pidsOf, type Server } from '../faults/processes.ts';
+import { listPids, makeServer, type Server } from '../faults/processes.ts';
 import { eventually } from '../support/eventually.ts';
 import { patroniSettings } from './patroni/settings.ts';
 import { programPath } from './preflight.ts';
@@ -99,7 +99,7 @@ export async function makeDatabase(
       restPort,
       status: () => status(restPort),
       kill: () => killMachine(server, folder),
-      freezeSenders: () => sendersOf(folder).forEach((pid) => trySignal(pid, 'SIGSTOP')),
+      freezeSenders: () => senderPids(folder).forEach((pid) => trySignal(pid, 'SIGSTOP')),
     };
   });
   const haproxy = await makeHaproxy(context, members);
@@ -150,7 +150,7 @@ export async function makeDatabase(
     },
     async reload() {
       // The servers themselves reload their settings; Patroni is not involved.
-      for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
+      for (const folder of Object.values(folders)) for (const pid of postmasterPid(folder)) trySignal(pid, 'SIGHUP');
     },
     async switchover() {
       const [from, to] = [await primary(), await standby()];
@@ -277,20 +277,20 @@ async function awaitServing(child: Child, serves: () => Promise<boolean>): Promi
 
 /** Returns Patroni and every process of its server, to simulate the loss of their machine. */
 async function killMachine(patroni: Server, folder: string): Promise<void> {
-  const pids = postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid }));
+  const pids = postmasterPid(folder).flatMap((pid) => listPids({ pid: () => pid }));
   const killed = patroni.kill();
   for (const pid of pids) trySignal(pid, 'SIGKILL');
   await killed;
 }
 
-function sendersOf(folder: string): number[] {
-  return postmasterOf(folder)
-    .flatMap((pid) => pidsOf({ pid: () => pid }))
+function senderPids(folder: string): number[] {
+  return postmasterPid(folder)
+    .flatMap((pid) => listPids({ pid: () => pid }))
     .filter((pid) => commandLine(pid).includes('walsender'));
 }
 
 /** Returns the server's process for this data folder, if there is one. */
-function postmasterOf(folder: string): number[] {
+function postmasterPid(folder: string): number[] {
   const file = join(folder, 'postmaster.pid');
   return existsSync(file) ? [Number(readFileSync(file, 'utf8').split('\n')[0])] : [];
 }

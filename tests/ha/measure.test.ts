@@ -10,7 +10,7 @@ const attempt = (sentAt: number, tookMs: number, status: Attempt['status']) => (
 });
 
 /** Returns the findings of a row with two faults, `apartMs` apart. */
-async function findingsOf(
+async function measureFindings(
   apartMs: number,
   attempts: (start: number) => ReturnType<typeof attempt>[],
 ): Promise<{ findings: string[]; outageMs: number }> {
@@ -41,7 +41,7 @@ async function findingsOf(
 }
 
 test('a write that is in flight at the next fault is attributed to that fault', async () => {
-  const { findings, outageMs } = await findingsOf(20_000, (start) => [
+  const { findings, outageMs } = await measureFindings(20_000, (start) => [
     attempt(start + 19_900, 5000, 504),
     attempt(start + 23_000, 5000, 202),
   ]);
@@ -50,7 +50,7 @@ test('a write that is in flight at the next fault is attributed to that fault', 
 });
 
 test('a write that fails long after a fault, and before the next, is a finding', async () => {
-  const { findings, outageMs } = await findingsOf(20_000, (start) => [
+  const { findings, outageMs } = await measureFindings(20_000, (start) => [
     attempt(start + 12_000, 5000, 504),
     attempt(start + 13_000, 10, 201),
   ]);

@@ -53,7 +53,7 @@ export function haRow(
 }
 
 function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Evidence, { say }: Bench): string[] {
-  const writes = attempts.filter(({ attempt }) => endOf(attempt) >= (moments[0]?.at ?? t0));
+  const writes = attempts.filter(({ attempt }) => attemptEnd(attempt) >= (moments[0]?.at ?? t0));
   const troubled = writes.filter(({ attempt }) => isTrouble(attempt));
   const bound = row.outageMs * slowness;
   const findings: string[] = [];
@@ -62,7 +62,8 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
     const until = moments[i + 1]?.at ?? Number.POSITIVE_INFINITY;
     // A write that was in flight when the next server failed, and got its response after that, is
     // attributed to that failure.
-    const own = (all: typeof writes) => all.filter(({ attempt }) => endOf(attempt) >= at && endOf(attempt) < until);
+    const own = (all: typeof writes) =>
+      all.filter(({ attempt }) => attemptEnd(attempt) >= at && attemptEnd(attempt) < until);
     const bad = own(troubled);
     const outage = Math.max(0, ...bad.map(({ attempt }) => attempt.sentAt - at));
     const seen = Object.entries(Object.groupBy(bad, ({ attempt }) => String(attempt.status))).map(
@@ -84,7 +85,7 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
   return findings;
 }
 
-const endOf = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
+const attemptEnd = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
 
 /** Reports whether the write was neither executed nor refused, so that the caller has to query or repeat it. */
 function isTrouble(attempt: Attempt): boolean {

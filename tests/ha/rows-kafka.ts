@@ -19,7 +19,7 @@ const cutMs = 25_000;
 const settleMs = 15_000;
 const catchUpMs = 120_000;
 
-const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
+const clusterBrokers = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
 /** The outage is long enough to show the time after the limit. It is shorter in the quick form. */
 const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
 
@@ -60,12 +60,12 @@ async function inTurn(
 
 /** A rolling restart of all brokers. */
 export function restartBrokers(bench: Bench, mark: Mark): Promise<number> {
-  return inTurn(bench, mark, brokersOf(bench).all, 'restart of', (broker) => broker.stop());
+  return inTurn(bench, mark, clusterBrokers(bench).all, 'restart of', (broker) => broker.stop());
 }
 
 /** Each broker is stopped for a while, or only one of them in the quick form. */
 function eachAway(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
-  const { all } = brokersOf(bench);
+  const { all } = clusterBrokers(bench);
   return inTurn(bench, mark, bench.quick ? [bench.random.pick(all)] : all, what, async (broker) => {
     await end(broker);
     await away(bench, awayMs);
@@ -104,7 +104,7 @@ const freeze = haRow({
   touches: ['kafka'],
   outageMs,
   async inject(bench, mark) {
-    const { all } = brokersOf(bench);
+    const { all } = clusterBrokers(bench);
     for (const broker of bench.quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
       await caughtUp(bench);
       mark(`${broker.name} frozen`);
@@ -125,14 +125,14 @@ const cutOne = haRow({
   outageMs,
   async inject(bench, mark) {
     const { quick } = bench;
-    const { all, linksOf } = brokersOf(bench);
+    const { all, brokerLinks } = clusterBrokers(bench);
     for (const broker of quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
       await caughtUp(bench);
       mark(`${broker.name} cut from the others`);
-      await Promise.all(linksOf(broker).map((link) => link.set({ kind: 'black_hole' })));
+      await Promise.all(brokerLinks(broker).map((link) => link.set({ kind: 'black_hole' })));
       await away(bench, cutMs);
       mark(`${broker.name} joined again`);
-      await Promise.all(linksOf(broker).map((link) => link.heal()));
+      await Promise.all(brokerLinks(broker).map((link) => link.heal()));
       await sleep(quick ? outageMs : settleMs);
     }
     await caughtUp(bench);
@@ -148,7 +148,7 @@ const twoOfThree = haRow({
   recoveryMs: outageMs,
   async inject(bench, mark) {
     await caughtUp(bench);
-    const two = bench.random.shuffle(brokersOf(bench).all).slice(0, 2);
+    const two = bench.random.shuffle(clusterBrokers(bench).all).slice(0, 2);
     await Promise.all(two.map((broker) => broker.kill()));
     await sleep(bench.quick ? 2000 : 10_000);
     await Promise.all(two.map((broker) => broker.start()));

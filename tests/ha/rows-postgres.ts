@@ -5,7 +5,7 @@ import type { HaCluster } from './cluster.ts';
 import type { Member } from './database.ts';
 import { type HaRow, haRow } from './measure.ts';
 
-const databaseOf = ({ cluster }: Bench) => (cluster as HaCluster).database;
+const clusterDatabase = ({ cluster }: Bench) => (cluster as HaCluster).database;
 const promotionMs = 60_000;
 const recoveryMs = 10_000;
 /**
@@ -17,13 +17,13 @@ const pausedMs = 10_000;
 
 export async function promoted(bench: Bench, before: Member): Promise<Member> {
   return eventually(async () => {
-    const now = await databaseOf(bench).primary();
+    const now = await clusterDatabase(bench).primary();
     return now === before ? undefined : now;
   }, promotionMs);
 }
 
 async function members(bench: Bench): Promise<{ primary: Member; standby: Member }> {
-  const database = databaseOf(bench);
+  const database = clusterDatabase(bench);
   await database.paired();
   const [primary, standby] = [await database.primary(), await database.standby()];
   if (!primary || !standby) throw new Error('there is no pair of primary and standby');
@@ -46,7 +46,7 @@ const killPrimary = haRow({
     await sleep(bench.quick ? 2000 : pausedMs);
     mark(`${primary.name} comes back`);
     await primary.start();
-    await databaseOf(bench).paired();
+    await clusterDatabase(bench).paired();
   },
 });
 
@@ -60,8 +60,8 @@ const switchover = haRow({
     for (let round = 0; round < (bench.quick ? 1 : 2); round++) {
       const { standby } = await members(bench);
       mark(`switchover to ${standby.name}`);
-      await databaseOf(bench).switchover();
-      await databaseOf(bench).paired();
+      await clusterDatabase(bench).switchover();
+      await clusterDatabase(bench).paired();
       await sleep(bench.quick ? 0 : 3000);
     }
   },
@@ -87,10 +87,10 @@ const standbyLost = haRow({
       "select current_setting('synchronous_standby_names') as setting",
     );
     if (rows[0]?.setting !== '') throw new Error(`synchronous_standby_names is still ${rows[0]?.setting}`);
-    if ((await databaseOf(bench).primary()) !== primary) throw new Error('there is another primary');
+    if ((await clusterDatabase(bench).primary()) !== primary) throw new Error('there is another primary');
     mark(`${standby.name} comes back`);
     await standby.start();
-    await databaseOf(bench).paired();
+    await clusterDatabase(bench).paired();
   },
 });
 

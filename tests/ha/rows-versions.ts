@@ -92,7 +92,7 @@ const sideBySide = haRow({
   async inject(bench, mark) {
     const { cluster } = bench;
     bench.say(`the older version is ${oldCommit().slice(0, 12)}`);
-    const settings = { ...cluster.settingsOf('ledger'), project: PROJECT };
+    const settings = { ...cluster.nodeSettings('ledger'), project: PROJECT };
     mark('migrations of the new version, while the old one runs');
     await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings)]);
     await sleep(bench.duration(besideMs));

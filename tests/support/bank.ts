@@ -297,15 +297,15 @@ async function createTopics(settings: BankSettings): Promise<void> {
     const spec = topicSpec(name, config);
     return isEventTopic(name) ? { ...spec, partitions: Math.min(spec.partitions, 2) } : spec;
   });
-  await ensureTopics(kafkaOf(settings), specs);
+  await ensureTopics(createTestKafka(settings), specs);
 }
 
-function kafkaOf({ brokers }: BankSettings): KafkaClient {
+function createTestKafka({ brokers }: BankSettings): KafkaClient {
   return createKafka({ brokers: brokers.split(','), client_id: 'test' }, silent);
 }
 
 /** A broker that many banks have used would have no file descriptors left. */
 async function removeTopics(settings: BankSettings): Promise<void> {
   const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(settings.topicPrefix, name));
-  await kafkaOf(settings).withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));
+  await createTestKafka(settings).withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));
 }

@@ -17,8 +17,8 @@ const { paths, components } = JSON.parse(readFileSync(new URL('../../docs/openap
   components: { responses: Record<string, Response> };
 };
 
-function codesOf({ $ref, content }: Response): string[] {
-  if ($ref !== undefined) return codesOf(components.responses[$ref.replace(/^.*\//, '')] ?? {});
+function listCodes({ $ref, content }: Response): string[] {
+  if ($ref !== undefined) return listCodes(components.responses[$ref.replace(/^.*\//, '')] ?? {});
   return content?.['application/json']?.schema.allOf?.flatMap(({ properties }) => properties?.code?.enum ?? []) ?? [];
 }
 
@@ -27,7 +27,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
     ([method, { responses }]): Operation => ({
       method: method.toUpperCase(),
       form: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
-      codes: new Map(Object.entries(responses).map(([status, response]) => [Number(status), codesOf(response)])),
+      codes: new Map(Object.entries(responses).map(([status, response]) => [Number(status), listCodes(response)])),
     }),
   ),
 );

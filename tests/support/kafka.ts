@@ -14,7 +14,7 @@ import { eventually } from './eventually.ts';
 /** The brokers and topic prefix of a bank. */
 export type BankTopics = Pick<Bank, 'kafka_brokers' | 'topic_prefix'>;
 
-export function kafkaOf(bank: BankTopics): KafkaClient {
+export function createTestKafka(bank: BankTopics): KafkaClient {
   return createKafka({ brokers: bank.kafka_brokers.split(','), client_id: 'test' }, silent);
 }
 
@@ -26,7 +26,7 @@ export async function readTopics(
   names: TopicName[],
   timeoutMs = 30_000,
 ): Promise<Map<TopicName, ReceivedMessage[]>> {
-  const kafka = kafkaOf(bank);
+  const kafka = createTestKafka(bank);
   const byTopic = new Map(names.map((name) => [topicName(bank.topic_prefix, name), name]));
   const wanted = new Map<string, bigint>();
   for (const topic of byTopic.keys()) {
@@ -61,13 +61,13 @@ export async function readTopic(bank: BankTopics, name: TopicName): Promise<Rece
 
 /** Returns the number of messages in a topic now. */
 export async function countMessages(bank: BankTopics, name: TopicName): Promise<bigint> {
-  const ranges = await topicRanges(kafkaOf(bank), topicName(bank.topic_prefix, name));
+  const ranges = await topicRanges(createTestKafka(bank), topicName(bank.topic_prefix, name));
   return ranges.reduce((sum, { low, high }) => sum + high - low, 0n);
 }
 
 /** Provides a publisher while `use` runs. */
 async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
-  const publisher = new Publisher(kafkaOf(bank), {
+  const publisher = new Publisher(createTestKafka(bank), {
     logger: silent,
     name: 'test',
     topics: topicTable(bank.topic_prefix),
@@ -112,7 +112,7 @@ export async function caughtUp(
 ): Promise<void> {
   const topic = topicName(bank.topic_prefix, name);
   const groupId = `${bank.topic_prefix}${group}`;
-  const kafka = kafkaOf(bank);
+  const kafka = createTestKafka(bank);
   let ends: Awaited<ReturnType<typeof topicRanges>> | undefined;
   await eventually(
     () =>

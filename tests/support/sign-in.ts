@@ -93,6 +93,6 @@ export async function redeem(
 }
 
 /** Returns the claims of a JWT without verifying it. */
-export function claimsOf(jwt: string): Record<string, unknown> {
+export function decodeClaims(jwt: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) as Record<string, unknown>;
 }

@@ -42,7 +42,7 @@ function useWorld<B extends SharedBank>(start: () => Promise<B>, stop: (bank: B)
   let bank: B | undefined;
   let pool: Pool | undefined;
   const running = (): B => bank ?? fail();
-  const apiOf = (index: number) =>
+  const createApi = (index: number) =>
     new Api(
       () => running().base_urls[index] ?? fail(),
       () => ({ 'x-api-key': running().api_key }),
@@ -54,8 +54,8 @@ function useWorld<B extends SharedBank>(start: () => Promise<B>, stop: (bank: B)
     get pool() {
       return pool ?? fail();
     },
-    api: apiOf(0),
-    gateway: apiOf,
+    api: createApi(0),
+    gateway: createApi,
     async sql<T extends object>(text: string, values: unknown[] = []) {
       return (await world.pool.query<T & Record<string, unknown>>(text, values)).rows;
     },

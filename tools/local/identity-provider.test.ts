@@ -12,7 +12,7 @@ import { createTokenVerifier } from '#services/gateway/access/tokens.ts';
 import {
   authorization,
   Browser,
-  claimsOf,
+  decodeClaims,
   type Parameters,
   redeem,
   redirectUri,
@@ -95,7 +95,7 @@ describe('signing in', () => {
       const { access_token, id_token, scope, nonce, expires_in } = await requestTokens(user_name);
       expect(scope.split(' ').sort()).toEqual([...own].sort());
       expect(expires_in).toBe(3600);
-      expect(claimsOf(access_token)).toMatchObject({
+      expect(decodeClaims(access_token)).toMatchObject({
         iss: issuer,
         aud: AUDIENCE,
         sub: user_name,
@@ -103,7 +103,7 @@ describe('signing in', () => {
         client_id: 'dashboard',
         scope,
       });
-      expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
+      expect(decodeClaims(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
 
       const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }), maxStaleMs: 60_000 });
       const verify = await createTokenVerifier(fastify(), {
@@ -173,7 +173,7 @@ describe('signing in', () => {
     expect(again.left?.searchParams.get('code')).toBeTruthy();
     const { code, verifier } = await signIn('auditor', { prompt: 'login' }, browser);
     const { id_token } = (await (await redeem(issuer, clientSecret, code, verifier)).json()) as Tokens;
-    expect(claimsOf(id_token)['sub']).toBe('auditor');
+    expect(decodeClaims(id_token)['sub']).toBe('auditor');
   });
 });
 
@@ -271,13 +271,13 @@ test('machines get tokens, and cannot use the dashboard’s client', async () =>
       body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret: clientSecret, ...rest }),
     });
   const { access_token } = (await (await ask(MAIN_CLIENT)).json()) as Tokens;
-  expect(claimsOf(access_token)).toMatchObject({
+  expect(decodeClaims(access_token)).toMatchObject({
     sub: MAIN_CLIENT,
     client_id: MAIN_CLIENT,
     aud: AUDIENCE,
     scope: scopes.join(' '),
   });
-  expect(claimsOf(access_token)).not.toHaveProperty('name');
+  expect(decodeClaims(access_token)).not.toHaveProperty('name');
   expect((await ask(MAIN_CLIENT, { scope: 'openid' })).status).toBe(400);
   expect((await ask('dashboard')).status).toBe(400);
 });

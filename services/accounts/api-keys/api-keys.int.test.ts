@@ -6,7 +6,7 @@ import { events } from '#libs/contracts/events.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { schema } from '../schema.ts';
-import { newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';
+import { newClient, newId, readOutboxByKey, useAccounts } from '../test/harness.ts';
 import { createBootstrapKey, republishApiKeys, tellExpiries } from './api-keys.ts';
 
 const bank = useAccounts();
@@ -54,8 +54,8 @@ async function get(key_id: string): Promise<ApiKey> {
   return apiKeySchema.parse(reply?.ok ? reply.data : undefined);
 }
 
-const statesOf = async (key_id: string) =>
-  (await outboxOf(bank.pool, key_id))
+const readStates = async (key_id: string) =>
+  (await readOutboxByKey(bank.pool, key_id))
     .filter(({ topic }) => topic === 'api-keys')
     .map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
 
@@ -81,9 +81,9 @@ test('a key is created, returned without its hash, and published to the gateways
       rotated_from: null,
     },
   });
-  const [row] = await outboxOf(bank.pool, key_id);
+  const [row] = await readOutboxByKey(bank.pool, key_id);
   expect(row).toMatchObject({ topic: 'api-keys', type: 'corebanking.api_key.v1' });
-  expect(await statesOf(key_id)).toEqual([
+  expect(await readStates(key_id)).toEqual([
     {
       key_id,
       family_id: key_id,
@@ -186,18 +186,18 @@ test('rotation creates a key of the same family; the old one expires after the o
       last_used_at: null,
     },
   });
-  const [first, second] = await statesOf(old.key_id);
+  const [first, second] = await readStates(old.key_id);
   expect(second).toEqual({
     ...first,
     version: 2,
     expires_at: new Date(Math.min(Date.parse(old.expires_at), now.getTime() + hour)).toISOString(),
   });
-  expect(await statesOf(change.key_id)).toMatchObject([
+  expect(await readStates(change.key_id)).toMatchObject([
     { family_id: old.key_id, secret_hash: change.secret_hash, version: 1 },
   ]);
   const again = rotation(change.key_id);
   await bank.send('rotate_api_key', again, { message_id: again.key_id });
-  expect(await statesOf(again.key_id)).toMatchObject([{ family_id: old.key_id }]);
+  expect(await readStates(again.key_id)).toMatchObject([{ family_id: old.key_id }]);
 });
 
 test('the overlap never extends a key’s lifetime', async () => {
@@ -229,7 +229,7 @@ test('revoked, expired, and unknown keys cannot be rotated, nor one with more sc
       refusal: { code },
     });
   }
-  expect(await statesOf(strong.key_id)).toHaveLength(1);
+  expect(await readStates(strong.key_id)).toHaveLength(1);
 });
 
 test('a revocation is published once and acknowledged every time', async () => {
@@ -237,7 +237,7 @@ test('a revocation is published once and acknowledged every time', async () => {
   const first = await bank.send('revoke_api_key', { key_id: key.key_id });
   expect(first).toMatchObject({ ok: true, data: { status: 'revoked', revoked_at: expect.stringMatching(/Z$/) } });
   expect(await bank.send('revoke_api_key', { key_id: key.key_id })).toEqual(first);
-  expect(await statesOf(key.key_id)).toMatchObject([
+  expect(await readStates(key.key_id)).toMatchObject([
     { version: 1, revoked_at: null },
     { version: 2, revoked_at: expect.any(String) },
   ]);
@@ -255,7 +255,7 @@ test('after concurrent revocation and rotations, versions have no gaps, and the 
     second.send('revoke_api_key', { key_id: key.key_id }),
     ...Array.from({ length: 5 }, () => second.send('rotate_api_key', rotation(key.key_id))),
   ]);
-  const states = await statesOf(key.key_id);
+  const states = await readStates(key.key_id);
   expect(states.map((state) => state.version)).toEqual(states.map((_, i) => i + 1));
   expect(states.at(-1)?.revoked_at).not.toBeNull();
   const left = await bank.pool.query('select key_id from api_keys where family_id = $1 and revoked_at is null', [
@@ -274,7 +274,7 @@ test('last_used_at never moves backwards, and its message gets no reply', async 
     );
   await bank.send('record_api_key_use', { key_id: newId('key'), used_at: '2026-02-01T00:00:00.000Z' });
   expect((await get(key_id)).last_used_at).toBe('2026-03-01T00:00:00.000Z');
-  expect(await statesOf(key_id)).toHaveLength(1);
+  expect(await readStates(key_id)).toHaveLength(1);
 });
 
 /** Rotates a key; returns the new one's id. */
@@ -301,7 +301,7 @@ test('revocation applies to the whole family, whichever of its keys is named, an
   });
   expect(await isRevoked(first.key_id, second, third, stranger.key_id)).toEqual([true, true, true, false]);
   for (const key_id of [first.key_id, second, third])
-    expect((await statesOf(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
+    expect((await readStates(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
 });
 
 test('with descendants it also applies to keys that the family created or rotated, and to their descendants', async () => {
@@ -332,7 +332,7 @@ test('with descendants it also applies to keys that the family created or rotate
     { revoked: [root.key_id] },
     { revoked: expect.arrayContaining(others), approved_by: 'bob' },
   ]);
-  const asked = (await outboxOf(bank.pool, root.key_id)).filter(({ topic }) => topic === 'webhooks.commands');
+  const asked = (await readOutboxByKey(bank.pool, root.key_id)).filter(({ topic }) => topic === 'webhooks.commands');
   expect(asked.slice(1)).toMatchObject([
     {
       type: messageType('disable_webhooks'),
@@ -348,7 +348,7 @@ test('with descendants it also applies to keys that the family created or rotate
 test('webhooks is told of each family that was revoked, and of each whose last key has expired, once', async () => {
   // contract: webhooks-9
   const told = async (key_id: string) =>
-    (await outboxOf(bank.pool, key_id))
+    (await readOutboxByKey(bank.pool, key_id))
       .filter(({ topic }) => topic === 'webhooks.commands')
       .map(({ payload }) => payload as unknown);
   const message = ({ key_id }: ApiKey) => [{ set_by: [`key:${key_id}`], client_id: null }];
@@ -390,9 +390,9 @@ test('a key created while its creator is being revoked is revoked too', async ()
 test('every key can be published again in its current state', async () => {
   const { key_id } = await newKey();
   await bank.send('revoke_api_key', { key_id });
-  const [, revoked] = await statesOf(key_id);
+  const [, revoked] = await readStates(key_id);
   expect(await republishApiKeys(bank.pool, schema, new Date())).toBeGreaterThan(1);
-  expect((await statesOf(key_id)).slice(2)).toEqual([revoked]);
+  expect((await readStates(key_id)).slice(2)).toEqual([revoked]);
 });
 
 test('the first key of an installation has all scopes and expires after a year', async () => {
@@ -407,5 +407,5 @@ test('the first key of an installation has all scopes and expires after a year',
     status: 'active',
     expires_at: new Date(now.getTime() + 365 * 24 * hour).toISOString(),
   });
-  expect(await statesOf(key_id)).toMatchObject([{ secret_hash: hashApiKey('pepper-for-tests', apiKey), version: 1 }]);
+  expect(await readStates(key_id)).toMatchObject([{ secret_hash: hashApiKey('pepper-for-tests', apiKey), version: 1 }]);
 });

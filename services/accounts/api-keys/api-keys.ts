@@ -19,17 +19,17 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { refusalFor } from '../clients/clients.ts';
-import { done, eventOf, type Outcome, refused, type Work, type Writing } from '../outcome.ts';
+import { createEvent, done, type Outcome, refused, type Work, type Writing } from '../outcome.ts';
 import {
   changeKey,
   familiesMadeBy,
-  familiesOf,
   insertKey,
   type KeyRow,
   keyColumns,
-  keyOf,
   lockKey,
+  readClientFamilies,
   revokeFamily,
+  toApiKey,
 } from './key-store.ts';
 
 /** The default lifetime of a key: 365 days. */
@@ -54,7 +54,7 @@ function stateEvents(work: Writing, row: KeyRow): OutboxEvent[] {
   const rights = { scopes: row.scopes, environment, client_id, expires_at, revoked_at };
   const state = { key_id, family_id, secret_hash, ...rights, version };
   const recordKeys = version === 1 ? [key_id] : [key_id, `${key_id}/${version}`];
-  return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
+  return recordKeys.map((recordKey) => createEvent(work, 'corebanking.api_key.v1', recordKey, state));
 }
 
 const revokedMaker = refusal('insufficient_scope', 'the API key that creates it has been revoked');
@@ -86,7 +86,7 @@ export async function createApiKey(
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
-  return done(keyOf(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
+  return done(toApiKey(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
 }
 
 function creation(context: MessageContext) {
@@ -102,7 +102,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const { client, context, now } = work;
   const old = await lockKey(client, data.rotates_key_id);
   if (!old) return refused(keyNotFound(data.rotates_key_id));
-  const { status } = keyOf(old, now);
+  const { status } = toApiKey(old, now);
   if (status !== 'active')
     return refused(
       refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`),
@@ -123,7 +123,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const endsAt = earlier(old.expires_at, later(now, data.overlap_seconds * 1000));
   const ended = await changeKey(client, old.key_id, 'expires_at', endsAt);
   await insertKey(client, row);
-  return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], {
+  return done(toApiKey(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], {
     new_key_id: key_id,
     expires_at: row.expires_at,
     old_key_ends_at: ended.expires_at,
@@ -135,10 +135,10 @@ export async function replaceSecret(work: Writing, keyId: string, secretHash: st
   const { client, now } = work;
   const row = await lockKey(client, keyId);
   if (!row) return refused(keyNotFound(keyId));
-  const { status } = keyOf(row, now);
+  const { status } = toApiKey(row, now);
   if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status}`));
   const changed = await changeKey(client, keyId, 'secret_hash', secretHash);
-  return done(keyOf(changed, now), stateEvents(work, changed), {});
+  return done(toApiKey(changed, now), stateEvents(work, changed), {});
 }
 
 /** What the contexts of changes without a request have in common. */
@@ -162,7 +162,7 @@ export async function revokeApiKey(
   const own = revoked.find((one) => one.key_id === key_id) ?? row;
   const families = descendants ? await familiesMadeBy(client, row.family_id) : [row.family_id];
   return done(
-    { ...keyOf(own, now), families },
+    { ...toApiKey(own, now), families },
     [...revoked.flatMap((one) => stateEvents(work, one)), disableWebhooks(work, key_id, families, null)],
     { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) },
   );
@@ -195,9 +195,12 @@ function disableWebhooks(
  * Revokes every key that is bound to the client, with its family, and disables their webhooks. Returns the number of
  * keys, and the events for the gateways and webhooks.
  */
-export async function revokeKeysOf(work: Writing, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
+export async function revokeClientKeys(
+  work: Writing,
+  clientId: string,
+): Promise<{ count: number; events: OutboxEvent[] }> {
   const revoked: KeyRow[] = [];
-  const families = await familiesOf(work.client, clientId);
+  const families = await readClientFamilies(work.client, clientId);
   for (const family of families) revoked.push(...(await revokeFamily(work.client, family, false, work.now)));
   return {
     count: revoked.length,

@@ -10,7 +10,7 @@ export const keyColumns =
   'key_id, family_id, name, scopes, environment, client_id, secret_hash, created_at, created_by, expires_at, last_used_at, revoked_at, rotated_from, version';
 
 /** Converts a row to the key that callers see at the time `now`, without hash and family. */
-export function keyOf(row: KeyRow, now: string): ApiKey {
+export function toApiKey(row: KeyRow, now: string): ApiKey {
   const { family_id: _family, secret_hash: _hash, version: _version, ...key } = row;
   const status = row.revoked_at !== null ? 'revoked' : row.expires_at <= now ? 'expired' : 'active';
   return { ...key, status };
@@ -105,7 +105,7 @@ export async function revokeFamily(
 }
 
 /** Returns the families with keys of this client that are not revoked. */
-export async function familiesOf(client: Queries, clientId: string): Promise<string[]> {
+export async function readClientFamilies(client: Queries, clientId: string): Promise<string[]> {
   const { rows } = await client.query<{ family_id: string }>(
     'select distinct family_id from api_keys where client_id = $1 and revoked_at is null order by family_id',
     [clientId],

@@ -15,7 +15,7 @@ import {
   newAccount,
   newClient,
   newId,
-  outboxOf,
+  readOutboxByKey,
   received,
   useAccounts,
 } from '../test/harness.ts';
@@ -89,7 +89,7 @@ const reversed = (transaction_id: string): ReplyBody => ({
 });
 /** Returns all messages that sent the command. */
 const sent = async ({ command }: ApprovalRequest) =>
-  (await outboxOf(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
+  (await readOutboxByKey(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
 const auditsOf = async (resource_id: string) =>
   (
     await bank.owner.query<AuditRecord>('select * from audit where resource_id = $1 order by created_at, action', [
@@ -97,7 +97,7 @@ const auditsOf = async (resource_id: string) =>
     ])
   ).rows;
 const decisionsOf = async (approval_id: string) =>
-  (await outboxOf(bank.pool, approval_id)).filter(({ topic }) => topic === 'approvals');
+  (await readOutboxByKey(bank.pool, approval_id)).filter(({ topic }) => topic === 'approvals');
 async function letStepsAge(): Promise<void> {
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
   await bank.owner.query('update outbox_batches set published_at = now()');
@@ -553,7 +553,7 @@ describe('an approved key', () => {
     expect(codeOf(await claim(approval_id, key_id, secret))).toBe('ok');
     expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('approval_decided');
     expect(await hasUnread(approval_id, alice)).toBe(false);
-    const states = (await outboxOf(bank.pool, key_id))
+    const states = (await readOutboxByKey(bank.pool, key_id))
       .filter(({ topic }) => topic === 'api-keys')
       .map(({ payload }) => [payload['version'], payload['secret_hash'] === secret]);
     expect(states).toEqual([
@@ -574,6 +574,6 @@ test('an account whose unfreezing needs an approval is not changed, because the 
   const transition_id = newId('transition');
   const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };
   await bank.send('change_account_status', data, { message_id: transition_id });
-  const step = (await outboxOf(bank.pool, account_id)).find(({ id }) => id === transition_id);
+  const step = (await readOutboxByKey(bank.pool, account_id)).find(({ id }) => id === transition_id);
   expect([step?.payload['keep_frozen'], step?.partition]).toEqual([true, commandPartition(bucketOf(account_id))]);
 });

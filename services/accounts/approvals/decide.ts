@@ -5,7 +5,7 @@ import { bucketOf } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { isOneHand } from '../api-keys/key-store.ts';
-import { begun, done, eventOf, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
+import { begun, createEvent, done, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
 import { type ApprovalRow, approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
 
 /**
@@ -36,7 +36,7 @@ export async function requestApproval({ client, context, now }: Writing, request
   const event = { approval_id, ...factsOf(row), requested_at, expires_at };
   return done(
     approvalOf(row, now),
-    [eventOf({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
+    [createEvent({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
     { action, operation },
   );
 }
@@ -106,7 +106,7 @@ function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context
 /** Returns the event for a decided or expired approval. */
 export function decisionEvent(moment: Moment, row: ApprovalRow): OutboxEvent {
   const { approval_id, status, decided_by, decided_at, expires_at } = row;
-  return eventOf(moment, 'corebanking.approval.decided.v1', approval_id, {
+  return createEvent(moment, 'corebanking.approval.decided.v1', approval_id, {
     approval_id,
     ...factsOf(row),
     status: status as Exclude<ApprovalRow['status'], 'Waiting'>,

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import { messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
+import { messageFor, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 
 const bank = useAccounts();
 
 const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
-const auditOf = async (commandId: string) =>
+const readAudit = async (commandId: string) =>
   (await bank.pool.query<AuditRecord>(`select ${columns} from audit where audit_id = $1`, [auditId(commandId)])).rows;
 
 test('a command writes one record in its transaction, and one event with the record’s id; a repeat writes none', async () => {
@@ -14,7 +14,7 @@ test('a command writes one record in its transaction, and one event with the rec
   const client_id = newId('client');
   const overrides = { message_id: client_id, actor: `key:${newId('key')}`, request_id: 'req-audit' };
   for (let i = 0; i < 2; i++) await bank.send('create_client', { client_id, client: retail }, overrides);
-  const [record, ...more] = await auditOf(client_id);
+  const [record, ...more] = await readAudit(client_id);
   expect(more).toEqual([]);
   expect(record).toMatchObject({
     actor: overrides.actor,
@@ -25,7 +25,7 @@ test('a command writes one record in its transaction, and one event with the rec
     details: { client_type: 'Retail' },
     address: null,
   });
-  const events = await outboxOf(bank.pool, overrides.actor);
+  const events = await readOutboxByKey(bank.pool, overrides.actor);
   expect(events).toMatchObject([{ topic: 'audit', type: 'corebanking.audit.recorded.v1', payload: record }]);
   expect(events.map(({ id }) => id)).toEqual([auditId(client_id)]);
 });
@@ -40,7 +40,7 @@ test('a command whose audit record cannot be written is rolled back, and later s
   expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toEqual([]);
   await bank.owner.query(`grant insert on audit to "${role}"`);
   await bank.handleCommands([message]);
-  expect(await auditOf(client_id)).toHaveLength(1);
+  expect(await readAudit(client_id)).toHaveLength(1);
   expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toHaveLength(1);
 });
 
@@ -61,9 +61,9 @@ test('refusals such as a missed deadline or an unknown client are recorded; the 
     { client_id: forbidden, client: retail },
     { message_id: forbidden, bound_client_id: newId('client') },
   );
-  expect(await auditOf(late)).toMatchObject([{ outcome: 'deadline_exceeded' }]);
-  expect(await auditOf(unknown)).toMatchObject([{ outcome: 'client_not_found' }]);
-  expect(await auditOf(forbidden)).toEqual([]);
+  expect(await readAudit(late)).toMatchObject([{ outcome: 'deadline_exceeded' }]);
+  expect(await readAudit(unknown)).toMatchObject([{ outcome: 'client_not_found' }]);
+  expect(await readAudit(forbidden)).toEqual([]);
 });
 
 test('records of the gateway and the ledger are inserted in bulk, each once, even if they are delivered repeatedly', async () => {
@@ -90,7 +90,7 @@ test('records of the gateway and the ledger are inserted in bulk, each once, eve
   expect(
     (await bank.pool.query(`select ${columns} from audit where actor = $1 order by audit_id`, [actor])).rows,
   ).toEqual(records.toSorted((a, b) => (a.audit_id < b.audit_id ? -1 : 1)));
-  expect(await outboxOf(bank.pool, actor)).toHaveLength(30);
+  expect(await readOutboxByKey(bank.pool, actor)).toHaveLength(30);
 });
 
 test('the service’s role and the owner can add records but not change them', async () => {

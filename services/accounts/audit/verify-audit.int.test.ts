@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
-import { messageFor, newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';
+import { messageFor, newClient, newId, readOutboxByKey, useAccounts } from '../test/harness.ts';
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';
 
@@ -107,7 +107,7 @@ test('heads are published with an id derived from their content, and again only 
   const id = await publishHeads(bank.pool, new Date());
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   expect(await publishHeads(bank.pool, new Date(), id)).toBeUndefined();
-  const [event] = await outboxOf(bank.pool, 'audit-chain');
+  const [event] = await readOutboxByKey(bank.pool, 'audit-chain');
   const { rows } = await bank.pool.query(
     'select chain, max(sequence)::int as sequence from audit_chain group by chain order by chain',
   );

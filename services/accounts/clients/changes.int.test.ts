@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Client } from '#libs/contracts/clients.ts';
 import { etagOf } from '#libs/contracts/etag.ts';
 import type { Note } from '#libs/contracts/notes.ts';
-import { corporate, newAccount, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
+import { corporate, newAccount, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 import { clientFilters } from './client-store.ts';
 
 /** Tests the contract of PATCH of a client, its versions, and the filters of GET /clients. */
@@ -33,7 +33,7 @@ describe('names', () => {
         },
       },
     ]);
-    const events = (await outboxOf(bank.pool, client_id)).filter(({ topic }) => topic === 'clients');
+    const events = (await readOutboxByKey(bank.pool, client_id)).filter(({ topic }) => topic === 'clients');
     expect(events.at(-1)?.payload).toMatchObject({ changed_fields: ['last_name', 'email'] });
     expect(JSON.stringify(events)).not.toMatch(/King|Lovelace/);
   });
@@ -227,7 +227,7 @@ describe('notes', () => {
       "select details::text from audit where action in ('add_client_note', 'add_account_note')",
     );
     expect(rows.length).toBeGreaterThanOrEqual(3);
-    expect(JSON.stringify([rows, await outboxOf(bank.pool, client_id)])).not.toContain('secret second');
+    expect(JSON.stringify([rows, await readOutboxByKey(bank.pool, client_id)])).not.toContain('secret second');
     await expect(bank.pool.query("update notes set note = 'x'")).rejects.toThrow('permission denied');
     await expect(bank.pool.query('delete from notes')).rejects.toThrow('permission denied');
   });

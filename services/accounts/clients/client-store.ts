@@ -40,7 +40,7 @@ export const clientFilters = {
 };
 
 /** Converts a row to the client that callers see: only the fields of its type, in the order of the columns. */
-export function clientOf(row: ClientRow): Client {
+export function toClient(row: ClientRow): Client {
   const foreign: readonly string[] = foreignFields[row.client_type];
   const isShown = (column: keyof ClientRow): boolean =>
     !foreign.includes(column) && (row[column] !== null || !shownIfSet.includes(column));
@@ -126,7 +126,7 @@ export async function clientStates(client: Queries, ids: string[]): Promise<Map<
     values: [wellFormed],
   });
   const under = new Set(erasing.rows.map(({ client_id }) => client_id));
-  const stateOf = ({ client_id, erased_at }: Pick<ClientRow, 'client_id' | 'erased_at'>): ClientState =>
+  const clientState = ({ client_id, erased_at }: Pick<ClientRow, 'client_id' | 'erased_at'>): ClientState =>
     erased_at !== null ? 'erased' : under.has(client_id) ? 'being erased' : 'live';
-  return new Map(found.rows.map((row) => [row.client_id, stateOf(row)]));
+  return new Map(found.rows.map((row) => [row.client_id, clientState(row)]));
 }

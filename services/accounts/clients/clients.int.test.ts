@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clientSchema } from '#libs/contracts/clients.ts';
-import { corporate, messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
+import { corporate, messageFor, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 
 const bank = useAccounts();
 
@@ -11,7 +11,7 @@ test('a Retail client is created, returned as in REST, and published without per
   const time = '2026-01-02T03:04:05.678Z';
   const reply = await bank.send('create_client', { client_id, client: retail }, { message_id: client_id, time });
   expect(reply).toEqual({ ok: true, data: { client_id, ...retail, created_at: time, updated_at: time } });
-  const events = await outboxOf(bank.pool, client_id);
+  const events = await readOutboxByKey(bank.pool, client_id);
   expect(
     events.map(({ topic, type, payload, headers }) => ({ topic, type, payload, request: headers['request-id'] })),
   ).toEqual([
@@ -56,7 +56,7 @@ test('a repeat gets the stored reply; another request under the same id is refus
     { message_id: client_id, fingerprint: 'b' },
   );
   expect(other).toMatchObject({ ok: false, refusal: { code: 'idempotency_key_reused' } });
-  expect(await outboxOf(bank.pool, client_id)).toHaveLength(1);
+  expect(await readOutboxByKey(bank.pool, client_id)).toHaveLength(1);
 });
 
 test('fifty concurrent copies of a command in two processes create one client', async () => {
@@ -71,7 +71,7 @@ test('fifty concurrent copies of a command in two processes create one client', 
   );
   expect(replies.every((own) => own.length === 1 && own[0]?.ok)).toBe(true);
   expect(replies.filter(([own]) => own?.replayed === undefined)).toHaveLength(1);
-  expect(await outboxOf(bank.pool, client_id)).toHaveLength(1);
+  expect(await readOutboxByKey(bank.pool, client_id)).toHaveLength(1);
 });
 
 test('a command past its deadline is refused, permanently', async () => {
@@ -166,7 +166,7 @@ test('PATCH changes the named fields and publishes their names; without a change
     ok: true,
     data: { updated_at: '2030-01-01T00:00:00.000Z' },
   });
-  const events = await outboxOf(bank.pool, client_id);
+  const events = await readOutboxByKey(bank.pool, client_id);
   expect(events.slice(1).map((event) => event.payload)).toEqual([
     {
       client_id,

@@ -7,17 +7,17 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
-import { type Asked, done, eventOf, type Outcome, refused, type Work } from '../outcome.ts';
+import { type Asked, createEvent, done, type Outcome, refused, type Work } from '../outcome.ts';
 import {
   type ClientRow,
   type ClientState,
-  clientOf,
   clientStates,
   emptyRow,
   foreignFields,
   insertClients,
   lockClient,
   takenExternalIds,
+  toClient,
   updateClientRow,
 } from './client-store.ts';
 
@@ -74,8 +74,8 @@ export async function createClients(
       if (row.ussd_status !== 'active') throw new TypeError(`client ${client_id} exists`);
       return refused(phoneTaken);
     }
-    const events = [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, event)];
-    return done(clientOf(row), events, { client_type });
+    const events = [createEvent({ context, now }, 'corebanking.client.created.v1', client_id, event)];
+    return done(toClient(row), events, { client_type });
   });
 }
 
@@ -93,16 +93,16 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (!row) return refused(clientNotFound(data.client_id));
   const gone = row.erased_at === null ? undefined : refusedFor(row.client_id, 'erased');
   if (gone) return refused(gone);
-  if (data.if_match?.includes(etagOf(clientOf(row))) === false)
+  if (data.if_match?.includes(etagOf(toClient(row))) === false)
     return refused(
       refusal('version_mismatch', `client ${data.client_id} has changed: If-Match does not name its current version`),
     );
-  const violations = violationsOf(row, data.changes);
+  const violations = findViolations(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
   const changed = Object.entries(data.changes).filter(
     ([field, value]) => value !== undefined && !isDeepStrictEqual(value, row[field as keyof Changes]),
   );
-  if (changed.length === 0) return done(clientOf(row), [], { changed_fields: [] });
+  if (changed.length === 0) return done(toClient(row), [], { changed_fields: [] });
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };
   const taken = await updateClientRow(client, updated);
@@ -110,11 +110,11 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
   const event = { client_id, client_type, changed_fields, updated_at, ...namesOf(updated), ...askedBy(context) };
-  const events = [eventOf(work, 'corebanking.client.updated.v1', client_id, event)];
-  return done(clientOf(updated), events, { changed_fields, ...identities(row, updated) });
+  const events = [createEvent(work, 'corebanking.client.updated.v1', client_id, event)];
+  return done(toClient(updated), events, { changed_fields, ...identities(row, updated) });
 }
 
-function violationsOf(row: ClientRow, changes: Changes): Violation[] {
+function findViolations(row: ClientRow, changes: Changes): Violation[] {
   const violation = (field: string, code: ErrorCode, message: string): Violation => ({
     field,
     code,

@@ -6,8 +6,8 @@ import {
   newAccount,
   newClient,
   newId,
-  openingOf,
-  outboxOf,
+  openAccountCommand,
+  readOutboxByKey,
   retail,
   useAccounts,
 } from '../test/harness.ts';
@@ -30,7 +30,7 @@ describe('clients', () => {
     const external_id = fresh();
     const client_id = await newClient(bank, { ...retail, external_id, metadata });
     expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { external_id, metadata } });
-    expect((await outboxOf(bank.pool, client_id)).map(({ payload }) => payload)).toMatchObject([
+    expect((await readOutboxByKey(bank.pool, client_id)).map(({ payload }) => payload)).toMatchObject([
       { client_id, external_id, metadata },
     ]);
     expect(await bank.send('list_clients', { ...page, external_id })).toMatchObject({
@@ -57,8 +57,8 @@ describe('clients', () => {
 
   test('are omitted everywhere if they were not given', async () => {
     const client_id = await newClient(bank);
-    const texts = [await bank.send('get_client', { client_id }), await outboxOf(bank.pool, client_id)].map((value) =>
-      JSON.stringify(value),
+    const texts = [await bank.send('get_client', { client_id }), await readOutboxByKey(bank.pool, client_id)].map(
+      (value) => JSON.stringify(value),
     );
     for (const text of texts) expect(text).not.toMatch(/external_id|metadata/);
     const { rows } = await bank.owner.query(
@@ -125,7 +125,7 @@ describe('clients', () => {
     const removed = await patch({ metadata: null });
     expect(JSON.stringify(removed)).not.toContain('metadata');
     expect(JSON.stringify(await patch({ external_id: null }))).not.toContain('external_id');
-    const told = (await outboxOf(bank.pool, client_id))
+    const told = (await readOutboxByKey(bank.pool, client_id))
       .slice(1)
       .map(
         ({
@@ -166,9 +166,9 @@ describe('accounts', () => {
     const account_id = await newAccount(bank, client_id, { external_id, metadata });
     const plain = await newAccount(bank, client_id);
     expect(await bank.send('get_account', { account_id })).toMatchObject({ ok: true, data: { external_id, metadata } });
-    const shown = [await bank.send('get_account', { account_id: plain }), await outboxOf(bank.pool, plain)];
+    const shown = [await bank.send('get_account', { account_id: plain }), await readOutboxByKey(bank.pool, plain)];
     for (const text of shown.map((value) => JSON.stringify(value))) expect(text).not.toMatch(/external_id|metadata/);
-    const [step, opened] = await outboxOf(bank.pool, account_id);
+    const [step, opened] = await readOutboxByKey(bank.pool, account_id);
     expect([step?.payload['metadata'], opened?.payload]).toMatchObject([
       undefined,
       { account: { external_id, metadata } },
@@ -186,9 +186,9 @@ describe('accounts', () => {
 
   test('an external_id belongs to one account, also while it is opening; a refused opening releases it', async () => {
     const [external_id, client_id] = [fresh(), await newClient(bank)];
-    const first = openingOf(client_id, { external_id });
+    const first = openAccountCommand(client_id, { external_id });
     expect(await bank.send('open_account', first, { message_id: first.account_id })).toBeUndefined();
-    const second = openingOf(client_id, { external_id });
+    const second = openAccountCommand(client_id, { external_id });
     expect(await bank.send('open_account', second, { message_id: second.account_id })).toMatchObject(duplicate);
     await bank.handleCommands([
       ledgerReply(first.account_id, first.account_id, {
@@ -200,7 +200,9 @@ describe('accounts', () => {
       ...duplicate,
       replayed: true,
     });
-    const rivals = Array.from({ length: 10 }, () => openingOf(client_id, { external_id: `${external_id} too` }));
+    const rivals = Array.from({ length: 10 }, () =>
+      openAccountCommand(client_id, { external_id: `${external_id} too` }),
+    );
     const replies = await Promise.all(
       rivals.map((data) => bank.send('open_account', data, { message_id: data.account_id })),
     );

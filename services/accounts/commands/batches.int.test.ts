@@ -6,8 +6,8 @@ import {
   messageFor,
   newClient,
   newId,
-  openingOf,
-  outboxOf,
+  openAccountCommand,
+  readOutboxByKey,
   retail,
   useAccounts,
 } from '../test/harness.ts';
@@ -24,17 +24,17 @@ const answerTo = (message: ReceivedMessage) =>
   bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
 
 test('openings of one batch succeed or fail independently', async () => {
-  const open = (data = openingOf(client_id), overrides = {}) =>
+  const open = (data = openAccountCommand(client_id), overrides = {}) =>
     messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
-  const repeated = openingOf(client_id);
+  const repeated = openAccountCommand(client_id);
   const batch = {
     good: open(),
-    noClient: open(openingOf(newId('client'))),
-    malformedClient: open(openingOf('cli_\u0000')),
-    foreign: open(openingOf(client_id), { bound_client_id: newId('client') }),
-    own: open(openingOf(client_id), { bound_client_id: client_id }),
-    late: open(openingOf(client_id), { deadline: '2026-01-01T00:00:00.000Z' }),
-    noRepeat: open(openingOf(client_id), { repeat_only: 'true' }),
+    noClient: open(openAccountCommand(newId('client'))),
+    malformedClient: open(openAccountCommand('cli_\u0000')),
+    foreign: open(openAccountCommand(client_id), { bound_client_id: newId('client') }),
+    own: open(openAccountCommand(client_id), { bound_client_id: client_id }),
+    late: open(openAccountCommand(client_id), { deadline: '2026-01-01T00:00:00.000Z' }),
+    noRepeat: open(openAccountCommand(client_id), { repeat_only: 'true' }),
     first: open(repeated),
     again: open(repeated),
     other: open(repeated, { fingerprint: 'b' }),
@@ -68,14 +68,14 @@ test('openings of one batch succeed or fail independently', async () => {
     last: ['ok'],
   });
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error']);
-  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual([
+  expect((await readOutboxByKey(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual([
     'ledger.commands',
     'accounts',
   ]);
 });
 
 test('invalid, late, or duplicate replies of the ledger do not affect others', async () => {
-  const data = Array.from({ length: 4 }, () => openingOf(client_id));
+  const data = Array.from({ length: 4 }, () => openAccountCommand(client_id));
   const messages = data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
   await bank.handleCommands(messages);
   const reply = (i: number, result: object) =>
@@ -132,7 +132,7 @@ test('only one of several clients of one batch that request one USSD number gets
 
 test('concurrent batches with the same commands in different order neither fail nor execute anything twice', async () => {
   const second = bank.process();
-  const data = Array.from({ length: 60 }, () => openingOf(client_id));
+  const data = Array.from({ length: 60 }, () => openAccountCommand(client_id));
   const batch = () => data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
   const [forwards, backwards] = [batch(), batch().reverse()];
   await Promise.all([bank.handleCommands(forwards), second.handleCommands(backwards)]);
@@ -147,7 +147,7 @@ test('concurrent batches with the same commands in different order neither fail 
     const own = [bank, second].flatMap((process) => process.repliesTo(message.headers['correlation-id'] ?? ''));
     expect(own).toMatchObject([{ ok: true }]);
   }
-  const opened = await Promise.all(data.map((each) => outboxOf(bank.pool, each.account_id)));
+  const opened = await Promise.all(data.map((each) => readOutboxByKey(bank.pool, each.account_id)));
   expect(opened.map((events) => events.filter(({ type }) => type === 'corebanking.account.opened.v1').length)).toEqual(
     data.map(() => 1),
   );

@@ -15,10 +15,10 @@ function item(partition: number, name: (typeof names)[number], id: string): Item
   return { message, content: { kind: 'request', name, context, data: {}, address: undefined } };
 }
 
-const kindOf = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
+const itemKind = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
 const commandIdOf = ({ content }: Item) => (content.kind === 'request' ? [content.context.message_id] : []);
 
-const isReply = (one: Item) => kindOf(one) === 'ledger_reply';
+const isReply = (one: Item) => itemKind(one) === 'ledger_reply';
 
 test('every item occurs once, replies before commands, otherwise in the order of its lane, in groups of one kind without duplicate commands', () => {
   const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });
@@ -31,7 +31,7 @@ test('every item occurs once, replies before commands, otherwise in the order of
         const partitionsOfRound = new Set<number>();
         for (const group of groups) {
           expect(group.length).toBeGreaterThan(0);
-          expect(new Set(group.map(kindOf)).size).toBe(1);
+          expect(new Set(group.map(itemKind)).size).toBe(1);
           const ids = group.flatMap(commandIdOf);
           expect(new Set(ids).size).toBe(ids.length);
           const partitions = new Set(group.map(({ message }) => message.partition));
@@ -70,7 +70,7 @@ test('replies of all lanes are one group, and so are the commands between which 
       item(partition, name, `${partition}-${i}`),
     ),
   );
-  expect(nextGroups(lanes).map((group) => group.map(kindOf))).toEqual([Array(24).fill('ledger_reply')]);
-  expect(nextGroups(lanes).map((group) => group.map(kindOf))).toEqual([Array(36).fill('open_account')]);
+  expect(nextGroups(lanes).map((group) => group.map(itemKind))).toEqual([Array(24).fill('ledger_reply')]);
+  expect(nextGroups(lanes).map((group) => group.map(itemKind))).toEqual([Array(36).fill('open_account')]);
   expect(nextGroups(lanes)).toEqual([]);
 });

@@ -20,7 +20,7 @@ export type KnownCommand = Known & { reply: ReplyBody | undefined };
 const knownColumns = 'command_id, fingerprint, correlation_id, reply';
 type KnownRow = Known & { command_id: string; reply: unknown };
 
-function knownOf({ command_id, fingerprint, correlation_id, reply }: KnownRow): [string, KnownCommand] {
+function toKnownCommand({ command_id, fingerprint, correlation_id, reply }: KnownRow): [string, KnownCommand] {
   return [command_id, { fingerprint, correlation_id, reply: reply === null ? undefined : replySchema.parse(reply) }];
 }
 
@@ -44,7 +44,7 @@ export async function claim(client: Queries, commands: readonly MessageContext[]
       sorted.map(({ correlation_id = null }) => correlation_id),
     ],
   });
-  return new Map(rows.filter(({ is_known }) => is_known).map(knownOf));
+  return new Map(rows.filter(({ is_known }) => is_known).map(toKnownCommand));
 }
 
 /**
@@ -58,7 +58,7 @@ export function readDecided(pool: Pool, ids: string[]): Promise<Map<string, Know
       [ids],
     );
     if (rows.length > 0) await requireReplication(client);
-    return new Map(rows.map(knownOf));
+    return new Map(rows.map(toKnownCommand));
   });
 }
 

@@ -11,7 +11,7 @@ export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & {
 /** A dead letter as it arrives. */
 export type NewDeadLetter = Omit<DeadLetterRow, 'state' | 'decided_by' | 'decided_at' | 'drop_reason'>;
 
-export function deadLetterOf(row: DeadLetterRow): DeadLetter {
+export function toDeadLetter(row: DeadLetterRow): DeadLetter {
   return {
     ...row,
     offset: Number(row.offset),

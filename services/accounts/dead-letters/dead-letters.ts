@@ -8,10 +8,10 @@ import { type OutgoingMessage, PublishError } from '#libs/kafka/publish/publish.
 import { type DeadLetterTopics, done, type Outcome, refused, type Work } from '../outcome.ts';
 import {
   type DeadLetterRow,
-  deadLetterOf,
   decideDeadLetter,
   lockDeadLetter,
   type NewDeadLetter,
+  toDeadLetter,
 } from './dead-letter-store.ts';
 
 /** Lists the messages of `<topic>.dlq`, redrives them, and drops them. */
@@ -230,5 +230,5 @@ async function decided(
   const decidedLetter = { ...letter, state, decided_by: context.actor, decided_at: now, drop_reason };
   await decideDeadLetter(client, decidedLetter);
   const { topic, partition, offset, message } = letter;
-  return done(deadLetterOf(decidedLetter), [], { topic, partition, offset: Number(offset), message, ...facts });
+  return done(toDeadLetter(decidedLetter), [], { topic, partition, offset: Number(offset), message, ...facts });
 }

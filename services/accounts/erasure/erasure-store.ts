@@ -1,7 +1,7 @@
 import type { AccountStatus } from '#libs/contracts/accounts.ts';
 import { erasedText } from '#libs/contracts/erasure.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { type ClientRow, clientColumns, clientOf } from '../clients/client-store.ts';
+import { type ClientRow, clientColumns, toClient } from '../clients/client-store.ts';
 
 /** SQL of erasures. */
 
@@ -47,7 +47,7 @@ export async function eraseClientRow(client: Queries, clientId: string, now: str
  * are stored for repeats.
  */
 export async function eraseReplies(client: Queries, row: ClientRow): Promise<number> {
-  const { updated_at: _updated, created_at: _created, ...shown } = clientOf(row);
+  const { updated_at: _updated, created_at: _created, ...shown } = toClient(row);
   const { rowCount } = await client.query(
     `update commands set reply = jsonb_set(reply::jsonb, '{data}', (reply -> 'data')::jsonb - '{external_id,metadata}'::text[]
        || case when shown(reply, 'note_id') is not null then jsonb_build_object('note', $3::text)

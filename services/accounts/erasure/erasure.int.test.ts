@@ -13,8 +13,8 @@ import {
   newAccount,
   newClient,
   newId,
-  openingOf,
-  outboxOf,
+  openAccountCommand,
+  readOutboxByKey,
   retail,
   useAccounts,
 } from '../test/harness.ts';
@@ -24,7 +24,7 @@ beforeEach(() => {
   bank.deps.retention = { years: 0, eventsDays: 400, outboxHours: 24 };
 });
 
-const codeOf = (reply: ReplyBody | undefined) => (reply?.ok === false ? reply.refusal.code : reply?.ok);
+const replyCode = (reply: ReplyBody | undefined) => (reply?.ok === false ? reply.refusal.code : reply?.ok);
 const erasedByLedger: ReplyBody = { ok: true, data: {} };
 
 async function changeStatus(account_id: string, status: 'Active' | 'Inactive', note: string | null = null) {
@@ -68,9 +68,9 @@ async function erased(client_id: string, answer = erasedByLedger): Promise<Reply
   return reply();
 }
 
-const textOf = async (statement: string, values: unknown[] = []) =>
+const readText = async (statement: string, values: unknown[] = []) =>
   JSON.stringify((await bank.owner.query(statement, values)).rows);
-const auditOf = async (resource_id: string) =>
+const readAudit = async (resource_id: string) =>
   (await bank.owner.query<AuditRecord>('select * from audit where resource_id = $1 order by created_at', [resource_id]))
     .rows;
 
@@ -147,7 +147,7 @@ describe('an erasure', () => {
       revoked_keys: 0,
     });
 
-    const all = await textOf(
+    const all = await readText(
       `select (select json_agg(c) from clients c) as clients, (select json_agg(c) from commands c) as commands, (select json_agg(a) from audit a) as audit,
          (select json_agg(t) from status_transitions t) as transitions, (select json_agg(n) from notes n) as notes, (select json_agg(a) from accounts a) as accounts, (select json_agg(a) from approvals a) as approvals`,
     );
@@ -173,12 +173,14 @@ describe('an erasure', () => {
       data: { client_id, first_name: '(erased)' },
     });
     expect(await verifyAudit(bank.pool)).toEqual([]);
-    const records = await auditOf(client_id);
+    const records = await readAudit(client_id);
     expect(records.map(({ action }) => action)).toContain('erase_client');
     const own = records.find(({ action }) => action === 'erase_client');
     expect(own).toMatchObject({ outcome: 'success', details: { audit_records: 4, revoked_keys: 0 } });
     for (const each of records) if (each !== own) expect(each.details).toEqual({ erased_by: own?.audit_id });
-    const events = (await outboxOf(bank.pool, client_id)).filter(({ type }) => type === 'corebanking.client.erased.v1');
+    const events = (await readOutboxByKey(bank.pool, client_id)).filter(
+      ({ type }) => type === 'corebanking.client.erased.v1',
+    );
     expect(events.map(({ topic, payload }) => [topic, payload])).toEqual([
       [
         'clients',
@@ -222,7 +224,7 @@ describe('an erasure', () => {
     const client_id = await newClient(bank);
     const { id, message, reply } = await begin(client_id);
     await bank.handleCommands([{ ...message }]);
-    expect((await outboxOf(bank.pool, client_id)).filter((event) => event.id === id)).toHaveLength(1);
+    expect((await readOutboxByKey(bank.pool, client_id)).filter((event) => event.id === id)).toHaveLength(1);
     await bank.handleCommands([ledgerReply(id, client_id, erasedByLedger), ledgerReply(id, client_id, erasedByLedger)]);
     const answer = reply();
     expect(await bank.send('erase_client', { client_id }, { message_id: id })).toEqual({ ...answer, replayed: true });
@@ -256,13 +258,13 @@ describe('an erasure', () => {
       ok: true,
       data: { status: 'active', name: 'Ada at home' },
     });
-    expect(await textOf("select reply from commands where shown(reply, 'client_id') = $1", [client_id])).not.toContain(
-      'Ada at home',
-    );
-    expect((await outboxOf(bank.pool, client_id)).filter(({ topic }) => topic === 'webhooks.commands')).toMatchObject([
-      { headers: { 'caller-address': '192.0.2.7' } },
-    ]);
-    const states = (await outboxOf(bank.pool, key_id)).map(({ payload }) => payload['revoked_at']);
+    expect(
+      await readText("select reply from commands where shown(reply, 'client_id') = $1", [client_id]),
+    ).not.toContain('Ada at home');
+    expect(
+      (await readOutboxByKey(bank.pool, client_id)).filter(({ topic }) => topic === 'webhooks.commands'),
+    ).toMatchObject([{ headers: { 'caller-address': '192.0.2.7' } }]);
+    const states = (await readOutboxByKey(bank.pool, key_id)).map(({ payload }) => payload['revoked_at']);
     expect(states[1]).not.toBeNull();
   });
 
@@ -302,10 +304,10 @@ describe('an erasure', () => {
 
 describe('an erasure is refused', () => {
   test('for an unknown client, or a caller bound to it', async () => {
-    expect(codeOf(await bank.send('erase_client', { client_id: newId('client') }))).toBe('client_not_found');
-    expect(codeOf(await bank.send('erase_client', { client_id: 'cli_x' }))).toBe('client_not_found');
+    expect(replyCode(await bank.send('erase_client', { client_id: newId('client') }))).toBe('client_not_found');
+    expect(replyCode(await bank.send('erase_client', { client_id: 'cli_x' }))).toBe('client_not_found');
     const client_id = await newClient(bank);
-    expect(codeOf(await bank.send('erase_client', { client_id }, { bound_client_id: client_id }))).toBe(
+    expect(replyCode(await bank.send('erase_client', { client_id }, { bound_client_id: client_id }))).toBe(
       'client_not_found',
     );
   });
@@ -342,15 +344,15 @@ describe('an erasure is refused', () => {
     };
     expect(await erased(client_id, { ok: false, refusal })).toEqual({ ok: false, refusal });
     expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { first_name: 'Ada' } });
-    expect(codeOf(await changeStatus(account_id, 'Active'))).toBeUndefined();
-    expect((await auditOf(client_id)).at(-1)).toMatchObject({ action: 'erase_client', outcome: 'erasure_refused' });
+    expect(replyCode(await changeStatus(account_id, 'Active'))).toBeUndefined();
+    expect((await readAudit(client_id)).at(-1)).toMatchObject({ action: 'erase_client', outcome: 'erasure_refused' });
   });
 
   test('temporarily, while an account is being opened or changed', async () => {
     const client_id = await newClient(bank);
-    const data = openingOf(client_id);
+    const data = openAccountCommand(client_id);
     await bank.send('open_account', data, { message_id: data.account_id });
-    expect(codeOf((await begin(client_id)).reply())).toBe('service_unavailable');
+    expect(replyCode((await begin(client_id)).reply())).toBe('service_unavailable');
   });
 });
 
@@ -358,7 +360,7 @@ test('while it is in progress nothing new begins for the client, and afterwards 
   const client_id = await newClient(bank);
   const account_id = await inactiveAccount(client_id);
   const attempts = async () => {
-    const data = openingOf(client_id);
+    const data = openAccountCommand(client_id);
     const key_id = newId('key');
     const key = {
       key_id,
@@ -370,15 +372,15 @@ test('while it is in progress nothing new begins for the client, and afterwards 
       secret_hash: randomBytes(32).toString('hex'),
     };
     return [
-      codeOf(await bank.send('open_account', data, { message_id: data.account_id })),
-      codeOf(
+      replyCode(await bank.send('open_account', data, { message_id: data.account_id })),
+      replyCode(
         await bank.send(
           'change_account_status',
           { transition_id: newId('transition'), account_id, status: 'Active', reason: null, note: null },
           { message_id: newId('transition') },
         ),
       ),
-      codeOf(await bank.send('create_api_key', key, { message_id: key_id })),
+      replyCode(await bank.send('create_api_key', key, { message_id: key_id })),
     ];
   };
   const { id, reply } = await begin(client_id);
@@ -386,14 +388,14 @@ test('while it is in progress nothing new begins for the client, and afterwards 
   await bank.handleCommands([ledgerReply(id, client_id, erasedByLedger)]);
   expect(reply()?.ok).toBe(true);
   expect(await attempts()).toEqual(['client_erased', 'client_erased', 'client_erased']);
-  expect(codeOf(await bank.send('update_client', { client_id, changes: { address: 'new' } }))).toBe('client_erased');
+  expect(replyCode(await bank.send('update_client', { client_id, changes: { address: 'new' } }))).toBe('client_erased');
 });
 
 test('with concurrent openings, either the account is opened or the client is erased, never both', async () => {
   const second = bank.process();
   for (let round = 0; round < 10; round++) {
     const client_id = await newClient(bank);
-    const data = openingOf(client_id);
+    const data = openAccountCommand(client_id);
     const opening = messageFor('open_account', data, { message_id: data.account_id });
     const erasure = messageFor('erase_client', { client_id }, { message_id: `cmd_${randomBytes(16).toString('hex')}` });
     second.deps.retention = bank.deps.retention;
@@ -425,7 +427,7 @@ describe('database constraints', () => {
   test('details that name the erasure of another client, or none, are found', async () => {
     const [mine, other] = [await newClient(bank), await newClient(bank)];
     await erased(other);
-    const [foreign] = (await auditOf(other)).filter(({ action }) => action === 'erase_client');
+    const [foreign] = (await readAudit(other)).filter(({ action }) => action === 'erase_client');
     for (const name of [foreign?.audit_id, 'aud_none']) {
       await bank.owner.query(
         "update audit set details = jsonb_build_object('erased_by', $2::text), salt = null where resource_id = $1",

@@ -5,14 +5,14 @@ import { auditId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { deadLetterTopics, longestKept, storedDays, type TopicName } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { revokeKeysOf } from '../api-keys/api-keys.ts';
+import { revokeClientKeys } from '../api-keys/api-keys.ts';
 import { lockClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import {
   begun,
+  createEvent,
   type Decided,
   done,
-  eventOf,
   type Finished,
   type Outcome,
   type Retention,
@@ -73,7 +73,7 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
   const row = await eraseClientRow(client, client_id, now);
   const replies = await eraseReplies(client, row);
   const records = await eraseRecords(client, client_id, auditId(context.message_id));
-  const keys = await revokeKeysOf({ client, context, now }, client_id);
+  const keys = await revokeClientKeys({ client, context, now }, client_id);
   const replaced = { ...records, kept_replies: replies + records.kept_replies };
   const erased_at = row.erased_at ?? now;
   const erasure: Erasure = {
@@ -84,7 +84,7 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
     remaining: remainingAt(now, detail.retention),
   };
   const event = { client_id, client_type: row.client_type, erased_at, ...askedBy(context) };
-  const events = [eventOf({ context, now }, 'corebanking.client.erased.v1', client_id, event), ...keys.events];
+  const events = [createEvent({ context, now }, 'corebanking.client.erased.v1', client_id, event), ...keys.events];
   return done(erasure, events, { ...replaced, revoked_keys: keys.count });
 }
 

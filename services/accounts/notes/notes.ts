@@ -17,13 +17,13 @@ export const notForBound = refusal('insufficient_scope', 'credentials bound to o
 type Subject = { client_id?: string | undefined; account_id?: string | undefined };
 
 /** Returns the client of a note's subject, or undefined if the account is unknown. */
-async function clientIdOf(db: Queries, { client_id, account_id }: Subject): Promise<string | undefined> {
+async function readClientId(db: Queries, { client_id, account_id }: Subject): Promise<string | undefined> {
   return account_id === undefined ? client_id : (await findAccounts(db, [account_id])).get(account_id)?.client_id;
 }
 
 /** Returns the refusal if the client or account does not exist. */
 export async function missingSubject(db: Queries, subject: Subject): Promise<Refusal | undefined> {
-  const clientId = await clientIdOf(db, subject);
+  const clientId = await readClientId(db, subject);
   if (clientId === undefined) return accountNotFound(subject.account_id ?? '');
   const { rowCount } = await db.query('select from clients where client_id = $1', [clientId]);
   return rowCount === 0 ? clientNotFound(clientId) : undefined;
@@ -36,7 +36,7 @@ export async function addNote(
   if (context.bound_client_id !== undefined) return refused(notForBound);
   const { note_id, note } = data;
   const account_id = 'account_id' in data ? data.account_id : null;
-  const client_id = await clientIdOf(client, data);
+  const client_id = await readClientId(client, data);
   if (client_id === undefined) return refused(accountNotFound(account_id ?? ''));
   const gone = await refusalFor(client, client_id);
   if (gone) return refused(gone);

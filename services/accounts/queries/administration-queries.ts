@@ -13,8 +13,8 @@ import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
 import {
   countOpenDeadLetters,
   deadLetterColumns,
-  deadLetterOf,
   findDeadLetter,
+  toDeadLetter,
 } from '../dead-letters/dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
 import type { Read } from './queries.ts';
@@ -45,7 +45,7 @@ export async function listDeadLetters({ pool }: Read, data: MessageData<'list_de
     filters: { topic, state },
     range: { column: 'dead_at', from, to },
     ...byTime<DeadLetterRow>('dead_at', 'dead_letter_id'),
-    item: deadLetterOf,
+    item: toDeadLetter,
   };
   return listTable(pool, source, data);
 }
@@ -64,7 +64,7 @@ export async function getDeadLetter(
     const { headers, truncated } = shownHeaders(message?.headers ?? {});
     const value = shownValue(message?.value ?? null);
     const content: DeadLetterContent = {
-      ...deadLetterOf(row),
+      ...toDeadLetter(row),
       available: message !== undefined,
       headers,
       ...value,

@@ -3,7 +3,7 @@ import type { AccountMaster } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
-import { newAccount, newClient, newId, openingOf, retail, useAccounts } from '../test/harness.ts';
+import { newAccount, newClient, newId, openAccountCommand, retail, useAccounts } from '../test/harness.ts';
 
 const bank = useAccounts();
 
@@ -30,7 +30,7 @@ async function allPages<T>(
 test('pages continue after the previous one and contain each row once, also with equal times, in both directions', async () => {
   const client_id = await newClient(bank);
   for (let i = 0; i < 23; i++) {
-    const data = openingOf(client_id, {
+    const data = openAccountCommand(client_id, {
       currency: i % 2 ? 'EUR' : 'JPY',
       account_type: i % 3 ? 'Savings' : 'Current',
       initial_deposit: '1',
@@ -73,7 +73,7 @@ test('clients and accounts are found by several ids; a bound caller gets only it
 test('opening and refused accounts are not listed; an unknown client has no accounts', async () => {
   // contract: accounts-11
   const client_id = await newClient(bank);
-  const opening = openingOf(client_id);
+  const opening = openAccountCommand(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);
   expect((await allPages<AccountMaster>('list_accounts', { client_id })).items.map((item) => item.account_id)).toEqual([

@@ -11,17 +11,17 @@ import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
-import { findKey, type KeyRow, keyColumns, keyOf } from '../api-keys/key-store.ts';
-import { type ClientRow, clientColumns, clientFilters, clientOf } from '../clients/client-store.ts';
+import { findKey, type KeyRow, keyColumns, toApiKey } from '../api-keys/key-store.ts';
+import { type ClientRow, clientColumns, clientFilters, toClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
 import type { Asked, DeadLetterTopics } from '../outcome.ts';
 import {
   type AccountRow,
   accountColumns,
-  accountOf,
   findAccounts,
   type TransitionRow,
+  toAccountMaster,
   transitionColumns,
 } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
@@ -83,7 +83,7 @@ async function listClients({ pool, context }: Read, data: MessageData<'list_clie
     filters,
     more,
     ...byTime<ClientRow>('created_at', 'client_id'),
-    item: clientOf,
+    item: toClient,
   };
   return listTable(pool, source, data);
 }
@@ -96,7 +96,7 @@ async function getClients(pool: Pool, queries: Asked<MessageData<'get_client'>>[
   const replies = await repliesToUnknown(pool, unknown, clientNotFound);
   return queries.map(({ context, data: { client_id: id } }) => {
     const row = rows.get(id);
-    return row && visible(context, id) ? found(clientOf(row)) : (replies.get(id) ?? refused(clientNotFound(id)));
+    return row && visible(context, id) ? found(toClient(row)) : (replies.get(id) ?? refused(clientNotFound(id)));
   });
 }
 
@@ -115,7 +115,7 @@ async function searchClient(
   );
   const row = result.rows[0];
   return row
-    ? found(clientOf(row))
+    ? found(toClient(row))
     : { ok: false, refusal: refusal('client_not_found', `no client with the USSD phone number ${ussd_phone} found`) };
 }
 
@@ -134,7 +134,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
       AccountMaster
     >['more'],
     ...byTime<AccountRow>('created_at', 'account_id'),
-    item: accountOf,
+    item: toAccountMaster,
     extraBytes: 64,
   };
   return listTable(pool, source, data);
@@ -197,14 +197,14 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
     columns: keyColumns,
     filters: {},
     ...byTime<KeyRow>('created_at', 'key_id'),
-    item: (row: KeyRow) => keyOf(row, now),
+    item: (row: KeyRow) => toApiKey(row, now),
   };
   return listTable(pool, source, data);
 }
 
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
   const row = await findKey(pool, key_id);
-  return row ? found(keyOf(row, now)) : replyToUnknown(pool, key_id, keyNotFound);
+  return row ? found(toApiKey(row, now)) : replyToUnknown(pool, key_id, keyNotFound);
 }
 
 function visible(context: MessageContext, clientId: string | null): boolean {

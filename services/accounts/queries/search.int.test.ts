@@ -13,7 +13,7 @@ async function search(q: string, kinds = everything, context: Partial<MessageCon
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
   return reply.data as SearchHit[];
 }
-const idsOf = (hits: SearchHit[]) => hits.map(({ id }) => id).sort();
+const hitIds = (hits: SearchHit[]) => hits.map(({ id }) => id).sort();
 
 test('finds a client by id, by the beginning of either name in any script and case, and by both phone numbers', async () => {
   const zoe = await newClient(bank, {
@@ -36,11 +36,11 @@ test('finds a client by id, by the beginning of either name in any script and ca
     '354 555-0001',
     '003545550002',
   ])
-    expect(idsOf(await search(q)), q).toEqual([zoe]);
-  for (const q of ['ΟΔΥΣΣΈΑΣ', 'οδυσσέας ε', 'ελύτησ']) expect(idsOf(await search(q)), q).toEqual([greek]);
-  for (const q of ['王', '小明']) expect(idsOf(await search(q)), q).toEqual([chinese]);
+    expect(hitIds(await search(q)), q).toEqual([zoe]);
+  for (const q of ['ΟΔΥΣΣΈΑΣ', 'οδυσσέας ε', 'ελύτησ']) expect(hitIds(await search(q)), q).toEqual([greek]);
+  for (const q of ['王', '小明']) expect(hitIds(await search(q)), q).toEqual([chinese]);
   for (const q of ['STRASSE & s', 'straße', 'Straße & Söhne 100%_'])
-    expect(idsOf(await search(q)), q).toEqual([company]);
+    expect(hitIds(await search(q)), q).toEqual([company]);
   for (const q of ['%', '_oë', 'afsdóttir', 'cli_', '\u{10FFFF}']) expect(await search(q), q).toEqual([]);
   const [hit] = await search('zoë');
   expect(hit).toMatchObject({
@@ -67,9 +67,9 @@ test('finds a client by common notations: any word of a name, email, registratio
     contact_number: '+441234567890',
   });
   for (const q of ['augusta', 'lovelace aug', 'ada.l@example.COM', '0712 345 678', '(0)712-345678', '+254 712 345678'])
-    expect(idsOf(await search(q)), q).toEqual([ada]);
-  for (const q of ['engines', 'company analyt', 'c-1842/X']) expect(idsOf(await search(q)), q).toEqual([company]);
-  for (const q of ['345678', '+712345678']) expect(idsOf(await search(q, ['client'])), q).toEqual([]);
+    expect(hitIds(await search(q)), q).toEqual([ada]);
+  for (const q of ['engines', 'company analyt', 'c-1842/X']) expect(hitIds(await search(q)), q).toEqual([company]);
+  for (const q of ['345678', '+712345678']) expect(hitIds(await search(q, ['client'])), q).toEqual([]);
   expect((await search('ada.l@example.com'))[0]).toMatchObject({ matched: 'email' });
   expect((await search('C-1842/x'))[0]).toMatchObject({ matched: 'registration_number' });
 });
@@ -95,7 +95,7 @@ test('finds an account by its digits only, and by its number with a blank', asyn
   );
   const [prefix = '', digits = ''] = rows[0]?.account_number.split('-') ?? [];
   for (const q of [digits, `${digits.slice(0, 4)} ${digits.slice(4)}`, `${prefix.toLowerCase()} ${digits}`])
-    expect(idsOf(await search(q, ['account'])), q).toEqual([account_id]);
+    expect(hitIds(await search(q, ['account'])), q).toEqual([account_id]);
 });
 
 test('finds an open account by id and number, and audit records by request id', async () => {

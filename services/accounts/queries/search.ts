@@ -45,7 +45,7 @@ export const clientSearch = `(select 'id' as matched, ${clientColumns} from clie
 const wordSearch = `select 'name' as matched, ${clientColumns} from clients where ${clientFilters.q.replace('?', '$1')} limit ${maxHits}`;
 
 async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
-  const { whole, end } = phoneOf(q);
+  const { whole, end } = parsePhone(q);
   const { rows } = await pool.query<Matched<ClientRow>>(clientSearch, [q, whole, q, end]);
   const clients = new Map<string, SearchHit>();
   const add = (row: Matched<ClientRow>) => {
@@ -63,7 +63,7 @@ const shortestEnd = 7;
  * Returns a phone number in E.164 with its plus, as numbers are stored, and the ending of a number without country
  * code, reversed: 0712 345 678 also matches +254712345678. null if the text is not a phone number. Pure.
  */
-function phoneOf(q: string): { whole: string | null; end: string | null } {
+function parsePhone(q: string): { whole: string | null; end: string | null } {
   const digits = q.replace(/[\s()./-]/g, '').replace(/^00/, '+');
   const isNational = /^\d+$/.test(digits);
   if (!/^\+?\d{7,15}$/.test(digits)) return { whole: null, end: null };
@@ -82,7 +82,7 @@ function clientHit(row: Matched<ClientRow>): SearchHit {
 }
 
 /** Returns the account numbers that the text may mean: in any case, or as digits only. Pure. */
-function numbersOf(q: string): string[] {
+function parseAccountNumbers(q: string): string[] {
   const digits = q.replace(/[\s-]/g, '');
   const all = Object.values(numberPrefixes);
   const [, prefix, rest] = /^([a-z]{3})(\d+)$/i.exec(digits) ?? [];
@@ -98,7 +98,7 @@ export const accountSearch = `select ${accountColumns} from accounts
   where (account_id = $1 or account_number = any($2) or external_id = $1) and state = 'open' limit ${maxHits}`;
 
 async function searchAccounts(pool: Pool, q: string): Promise<SearchHit[]> {
-  const numbers = numbersOf(q);
+  const numbers = parseAccountNumbers(q);
   const { rows } = await pool.query<AccountRow>(accountSearch, [q, numbers]);
   return rows.map(({ account_id, account_number, account_type, currency, status, created_at }) => ({
     kind: 'account',

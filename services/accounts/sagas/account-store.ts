@@ -16,7 +16,7 @@ export type AccountRow = Omit<AccountMaster, 'external_id' | 'metadata'> & {
 };
 
 /** Converts a row to the account that callers see. */
-export function accountOf({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
+export function toAccountMaster({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
   return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
 }
 
@@ -74,7 +74,7 @@ export async function closeOpenings(client: Queries, closed: ClosedOpening[]): P
       closed.map(({ status_version }) => status_version),
     ],
   });
-  return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
+  return new Map(updated.rows.map((row) => [row.account_id, toAccountMaster(row)]));
 }
 
 /** Returns the open accounts among the ids. */
@@ -84,7 +84,7 @@ export async function findAccounts(db: Queries, ids: string[]): Promise<Map<stri
     `select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`,
     [wellFormed],
   );
-  return new Map(found.rows.map((row) => [row.account_id, accountOf(row)]));
+  return new Map(found.rows.map((row) => [row.account_id, toAccountMaster(row)]));
 }
 
 /** Applies the ledger's status if its version is newer, and returns the resulting account. */
@@ -102,12 +102,12 @@ export async function followStatus(
   const row = locked.rows[0];
   if (!row) throw new TypeError(`account ${accountId} is not open`);
   const { status_version, ...account } = row;
-  if (version <= status_version) return accountOf(account);
+  if (version <= status_version) return toAccountMaster(account);
   const updated = await client.query<AccountRow>(
     `update accounts set status = $2, status_version = $3, updated_at = greatest(updated_at, $4) where account_id = $1 returning ${accountColumns}`,
     [accountId, status, version, changedAt],
   );
-  return accountOf(updated.rows[0] ?? account);
+  return toAccountMaster(updated.rows[0] ?? account);
 }
 
 export type TransitionRow = Required<StatusTransition> & { status_version: number };

@@ -5,8 +5,8 @@ import {
   newAccount,
   newClient,
   newId,
-  openingOf,
-  outboxOf,
+  openAccountCommand,
+  readOutboxByKey,
   useAccounts,
 } from '../test/harness.ts';
 
@@ -27,7 +27,7 @@ const taken = (number: string) => ({
   },
 });
 const open = (account_number: string, rest = {}) => {
-  const data = openingOf(client_id, { account_number, ...rest });
+  const data = openAccountCommand(client_id, { account_number, ...rest });
   return bank.send('open_account', data, { message_id: data.account_id });
 };
 
@@ -35,13 +35,13 @@ test('a given number is the number of the account, here and in the ledger', asyn
   const account_number = freshNumber();
   const account_id = await newAccount(bank, client_id, { account_number });
   expect(await bank.send('get_account', { account_id })).toMatchObject({ ok: true, data: { account_number } });
-  expect((await outboxOf(bank.pool, account_id))[0]?.payload).toMatchObject({ account_number });
+  expect((await readOutboxByKey(bank.pool, account_id))[0]?.payload).toMatchObject({ account_number });
 });
 
 test('a number in use is duplicate_account_number, which is stored; no other number is generated', async () => {
   const account_number = freshNumber();
   await newAccount(bank, client_id, { account_number });
-  const late = openingOf(client_id, { account_number });
+  const late = openAccountCommand(client_id, { account_number });
   expect(await bank.send('open_account', late, { message_id: late.account_id })).toMatchObject(taken(account_number));
   expect(await bank.send('open_account', late, { message_id: late.account_id })).toMatchObject({
     ...taken(account_number),
@@ -72,7 +72,7 @@ test('in one batch, a refused number does not affect the next, and other account
     { account_number: other },
     {},
     { external_id },
-  ].map((rest) => openingOf(client_id, rest));
+  ].map((rest) => openAccountCommand(client_id, rest));
   const commands = openings.map((data) => ({
     ...messageFor('open_account', data, { message_id: data.account_id }),
     partition: 0,

@@ -5,7 +5,16 @@ import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';
-import { type Asked, begun, type Decided, done, eventOf, type Finished, type Outcome, refused } from '../outcome.ts';
+import {
+  type Asked,
+  begun,
+  createEvent,
+  type Decided,
+  done,
+  type Finished,
+  type Outcome,
+  refused,
+} from '../outcome.ts';
 import { accountNumber, drawFor } from './account-number.ts';
 import { type AccountRow, type ClosedOpening, closeOpenings, insertOpenings, takenBy } from './account-store.ts';
 
@@ -18,17 +27,17 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     client,
     asked.map(({ data }) => data.client_id),
   );
-  const refusalOf = ({ context, data: { client_id } }: Asked<MessageData<'open_account'>>) => {
+  const findRefusal = ({ context, data: { client_id } }: Asked<MessageData<'open_account'>>) => {
     const isOwn = context.bound_client_id === undefined || context.bound_client_id === client_id;
     return isOwn ? refusedFor(client_id, clients.get(client_id)) : clientNotFound(client_id);
   };
   const numbers = await insertAll(
     client,
-    asked.filter((one) => refusalOf(one) === undefined),
+    asked.filter((one) => findRefusal(one) === undefined),
   );
   return asked.map(({ context, data }) => {
     const account_number = numbers.get(data.account_id);
-    if (account_number === undefined) return refused(refusalOf({ context, data }) ?? clientNotFound(data.client_id));
+    if (account_number === undefined) return refused(findRefusal({ context, data }) ?? clientNotFound(data.client_id));
     if (typeof account_number !== 'string') return refused(account_number);
     const { account_id, client_id, account_type, currency, status, initial_deposit, migrated } = data;
     const account = { account_id, client_id, account_number, account_type, currency, status };
@@ -96,7 +105,9 @@ export async function finishOpenings(client: Queries, finished: Finished[], now:
     const full: Account = { ...account, balance: result?.balance ?? '', available_balance: result?.balance ?? '' };
     const { client_id, account_type, currency, status } = account;
     const event = { account, ...askedBy(step.context) };
-    const events = [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, event)];
+    const events = [
+      createEvent({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, event),
+    ];
     return done(full, events, { client_id, account_type, currency, status });
   });
 }

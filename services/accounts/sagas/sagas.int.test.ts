@@ -11,8 +11,8 @@ import {
   newAccount,
   newClient,
   newId,
-  openingOf,
-  outboxOf,
+  openAccountCommand,
+  readOutboxByKey,
   useAccounts,
 } from '../test/harness.ts';
 import { luhnDigit } from './account-number.ts';
@@ -40,7 +40,7 @@ async function letStepsAge(): Promise<void> {
 }
 
 test('an opening sends a step to the ledger, is not visible meanwhile, and gets its reply when the ledger has replied', async () => {
-  const data = openingOf(client_id, { initial_deposit: '12.5' });
+  const data = openAccountCommand(client_id, { initial_deposit: '12.5' });
   const { account_id } = data;
   const message = messageFor('open_account', data, {
     message_id: account_id,
@@ -52,7 +52,7 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
   expect(bank.repliesTo(correlation)).toEqual([]);
   expect(await shown(account_id)).toBe('service_unavailable');
 
-  const [step] = await outboxOf(bank.pool, account_id);
+  const [step] = await readOutboxByKey(bank.pool, account_id);
   expect(step).toMatchObject({
     id: account_id,
     topic: 'ledger.commands',
@@ -96,7 +96,7 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
   const number = String(step?.payload['account_number']);
   expect(number).toBe(`${number.slice(0, -1)}${luhnDigit(number.slice(4, -1))}`);
   expect(await shown(account_id)).toMatchObject(account);
-  const events = await outboxOf(bank.pool, account_id);
+  const events = await readOutboxByKey(bank.pool, account_id);
   expect(events.slice(1).map(({ topic, type, payload }) => ({ topic, type, payload }))).toMatchObject([
     { topic: 'accounts', type: 'corebanking.account.opened.v1', payload: { account } },
   ]);
@@ -104,7 +104,7 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
 
 test('fifty openings with one key in two processes create one account; all get a reply, and only one reply is not marked as a repeat', async () => {
   const second = bank.process();
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   const { account_id } = data;
   const copies = Array.from({ length: 50 }, () =>
     messageFor('open_account', data, { message_id: account_id, fingerprint: 'a' }),
@@ -122,11 +122,14 @@ test('fifty openings with one key in two processes create one account; all get a
   expect(replies.map((own) => own.length)).toEqual(copies.map(() => 1));
   expect(replies.filter(([own]) => own?.ok && own.replayed === undefined)).toHaveLength(1);
   expect(new Set(replies.map(([own]) => own?.ok && JSON.stringify(own.data))).size).toBe(1);
-  expect((await outboxOf(bank.pool, account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
+  expect((await readOutboxByKey(bank.pool, account_id)).map((row) => row.topic)).toEqual([
+    'ledger.commands',
+    'accounts',
+  ]);
 });
 
 test('a redelivered opening gets one reply per waiting gateway', async () => {
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   const message = messageFor('open_account', data, { message_id: data.account_id });
   await bank.handleCommands([message]);
   await bank.handleCommands([{ ...message }]);
@@ -139,7 +142,7 @@ test('a redelivered opening gets one reply per waiting gateway', async () => {
 });
 
 test('another request with the same id is refused while the first is in progress', async () => {
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   await bank.send('open_account', data, { message_id: data.account_id, fingerprint: 'a' });
   expect(
     await bank.send('open_account', { ...data, currency: 'EUR' }, { message_id: data.account_id, fingerprint: 'b' }),
@@ -148,7 +151,7 @@ test('another request with the same id is refused while the first is in progress
 
 test('an opening that the ledger refuses is never shown, and the refusal is stored', async () => {
   // contract: accounts-7
-  const data = openingOf(client_id, { initial_deposit: '9999999999999.99' });
+  const data = openAccountCommand(client_id, { initial_deposit: '9999999999999.99' });
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
   await bank.handleCommands([message]);
@@ -165,17 +168,17 @@ test('an opening that the ledger refuses is never shown, and the refusal is stor
   await letStepsAge();
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThanOrEqual(0);
   expect(
-    (await outboxOf(bank.pool, account_id)).filter((row) => row.type === messageType('open_ledger_account')),
+    (await readOutboxByKey(bank.pool, account_id)).filter((row) => row.type === messageType('open_ledger_account')),
   ).toHaveLength(1);
 });
 
 test('an opening for an unknown client, or for another one than the caller’s, is a 404, which is stored', async () => {
-  const missing = openingOf(newId('client'));
+  const missing = openAccountCommand(newId('client'));
   expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({
     ok: false,
     refusal: { code: 'client_not_found' },
   });
-  const foreign = openingOf(client_id);
+  const foreign = openAccountCommand(client_id);
   expect(
     await bank.send('open_account', foreign, { message_id: foreign.account_id, bound_client_id: newId('client') }),
   ).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
@@ -186,7 +189,7 @@ test('an opening for an unknown client, or for another one than the caller’s, 
 });
 
 test('a fault of the ledger decides nothing: the step is sent again', async () => {
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
   await bank.handleCommands([message]);
@@ -202,7 +205,7 @@ test('a fault of the ledger decides nothing: the step is sent again', async () =
 
 test('the sweeper sends steps older than 2 s again, each once, from two processes, and then waits longer', async () => {
   await bank.owner.query('delete from saga_steps');
-  const openings = Array.from({ length: 30 }, () => openingOf(client_id));
+  const openings = Array.from({ length: 30 }, () => openAccountCommand(client_id));
   await bank.handleCommands(openings.map((data) => messageFor('open_account', data, { message_id: data.account_id })));
   const second = bank.process();
   const sweepBoth = () =>
@@ -227,13 +230,13 @@ test('the sweeper sends steps older than 2 s again, each once, from two processe
   );
   expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
   const first = openings[0]?.account_id ?? '';
-  const sent = await outboxOf(bank.pool, first);
+  const sent = await readOutboxByKey(bank.pool, first);
   expect(sent).toHaveLength(2);
   expect(sent[1]).toEqual(sent[0]);
 });
 
 test('the sweeper sends nothing while messages wait in the outbox', async () => {
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   await bank.send('open_account', data, { message_id: data.account_id });
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
   await bank.owner.query(
@@ -245,7 +248,7 @@ test('the sweeper sends nothing while messages wait in the outbox', async () => 
 });
 
 test('steps that began in time are completed, even after the deadline', async () => {
-  const data = openingOf(client_id);
+  const data = openAccountCommand(client_id);
   const [deadline, reply_by] = [30_000, 600_000].map((ms) => new Date(Date.now() + ms).toISOString());
   const message = messageFor('open_account', data, { message_id: data.account_id, deadline, reply_by });
   await bank.handleCommands([message]);
@@ -262,7 +265,7 @@ interface Change {
   changed?: boolean;
 }
 
-function changeOf(
+function changeStatus(
   account_id: string,
   status: Change['to'],
   more: Partial<MessageData<'change_account_status'>> = {},
@@ -294,14 +297,14 @@ async function history(account_id: string): Promise<unknown> {
 
 test('a status change is sent to the ledger, gets its reply with the status, and is recorded', async () => {
   const account_id = await newAccount(bank, client_id);
-  const change = changeOf(account_id, 'Frozen', { reason: 'fraud', note: 'case 7' });
+  const change = changeStatus(account_id, 'Frozen', { reason: 'fraud', note: 'case 7' });
   const message = messageFor('change_account_status', change, {
     message_id: change.transition_id,
     actor: 'jwt:issuer|ann',
   });
   await bank.handleCommands([message]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([]);
-  const step = (await outboxOf(bank.pool, account_id)).at(-1);
+  const step = (await readOutboxByKey(bank.pool, account_id)).at(-1);
   expect(step).toMatchObject({
     id: change.transition_id,
     topic: 'ledger.commands',
@@ -325,7 +328,7 @@ test('a status change is sent to the ledger, gets its reply with the status, and
     created_at: updated_at,
   };
   expect(await history(account_id)).toEqual([row]);
-  expect((await outboxOf(bank.pool, account_id)).at(-1)).toMatchObject({
+  expect((await readOutboxByKey(bank.pool, account_id)).at(-1)).toMatchObject({
     topic: 'accounts',
     type: 'corebanking.account.status_changed.v1',
     payload: {
@@ -340,16 +343,16 @@ test('a status change is sent to the ledger, gets its reply with the status, and
 
 test('setting the same status is also sent to the ledger, and records nothing', async () => {
   const account_id = await newAccount(bank, client_id);
-  const change = changeOf(account_id, 'Active');
+  const change = changeStatus(account_id, 'Active');
   const message = messageFor('change_account_status', change, { message_id: change.transition_id });
   await bank.handleCommands([message]);
-  const before = await outboxOf(bank.pool, account_id);
+  const before = await readOutboxByKey(bank.pool, account_id);
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Active', version: 1, changed: false })]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([
     { ok: true, data: { status: 'Active' } },
   ]);
   expect(await history(account_id)).toEqual([]);
-  expect(await outboxOf(bank.pool, account_id)).toEqual(before);
+  expect(await readOutboxByKey(bank.pool, account_id)).toEqual(before);
   expect(await bank.send('change_account_status', change, { message_id: change.transition_id })).toMatchObject({
     ok: true,
     replayed: true,
@@ -359,9 +362,9 @@ test('setting the same status is also sent to the ledger, and records nothing', 
 test('versions that arrive out of order result in the newest status and the whole history in order', async () => {
   const account_id = await newAccount(bank, client_id);
   const changes = [
-    changeOf(account_id, 'Inactive'),
-    changeOf(account_id, 'Frozen', { reason: 'legal' }),
-    changeOf(account_id, 'Active'),
+    changeStatus(account_id, 'Inactive'),
+    changeStatus(account_id, 'Frozen', { reason: 'legal' }),
+    changeStatus(account_id, 'Active'),
   ] as const;
   for (const change of changes) await bank.send('change_account_status', change, { message_id: change.transition_id });
   await bank.handleCommands([statusReply(changes[2], { from: 'Frozen', to: 'Active', version: 4 })]);
@@ -385,7 +388,7 @@ test('versions that arrive out of order result in the newest status and the whol
 });
 
 test('a status change of an account that is missing, not open, or another client’s is a 404', async () => {
-  const opening = openingOf(client_id);
+  const opening = openAccountCommand(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);
   for (const [id, bound] of [
@@ -394,7 +397,7 @@ test('a status change of an account that is missing, not open, or another client
     [opening.account_id, undefined],
     [account_id, newId('client')],
   ] as const) {
-    const change = changeOf(id, 'Inactive');
+    const change = changeStatus(id, 'Inactive');
     expect(
       await bank.send('change_account_status', change, { message_id: change.transition_id, bound_client_id: bound }),
     ).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
@@ -457,9 +460,9 @@ test('if a number is taken, another one is generated within the same operation',
       return new; end $$;
     create trigger collide before insert on accounts.accounts for each row execute function accounts.collide();`);
   try {
-    const data = openingOf(client_id);
+    const data = openAccountCommand(client_id);
     await bank.send('open_account', data, { message_id: data.account_id });
-    const [step] = await outboxOf(bank.pool, data.account_id);
+    const [step] = await readOutboxByKey(bank.pool, data.account_id);
     const stored = await bank.pool.query('select account_number from accounts where account_id = $1', [
       data.account_id,
     ]);

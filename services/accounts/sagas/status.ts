@@ -5,7 +5,16 @@ import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { refusedFor } from '../clients/clients.ts';
-import { type Asked, begun, type Decided, done, eventOf, type Finished, type Outcome, refused } from '../outcome.ts';
+import {
+  type Asked,
+  begun,
+  createEvent,
+  type Decided,
+  done,
+  type Finished,
+  type Outcome,
+  refused,
+} from '../outcome.ts';
 import { findAccounts, followStatus, insertTransition } from './account-store.ts';
 
 export function accountNotFound(accountId: string): Refusal {
@@ -61,6 +70,6 @@ export async function finishStatusChange(client: Queries, { step, body }: Finish
   await insertTransition(client, { ...change, note, created_at: changed_at });
   const { request_channel } = askedBy(context);
   const event = { ...change, client_id, account_number, changed_at, request_channel };
-  const events = [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)];
+  const events = [createEvent({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)];
   return done(account, events, details);
 }

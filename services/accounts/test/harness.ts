@@ -197,7 +197,7 @@ export function received(
 }
 
 /** Returns the events of one key in the outbox, in order, without the states of the compacted topics. */
-export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
+export async function readOutboxByKey(pool: Pool, key: string): Promise<TestEvent[]> {
   return (await readOutbox(pool))
     .filter((event) => event.key === key && !event.topic.endsWith('-masters'))
     .map(({ id, topic, type, time, headers = {}, partition, payload }) => ({
@@ -256,7 +256,7 @@ export async function newAccount(
   clientId: string,
   changes: Partial<MessageData<'open_account'>> = {},
 ): Promise<string> {
-  const data = openingOf(clientId, changes);
+  const data = openAccountCommand(clientId, changes);
   await harness.send('open_account', data, { message_id: data.account_id });
   await harness.handleCommands([
     ledgerReply(data.account_id, data.account_id, {
@@ -267,7 +267,7 @@ export async function newAccount(
   return data.account_id;
 }
 
-export function openingOf(
+export function openAccountCommand(
   clientId: string,
   changes: Partial<MessageData<'open_account'>> = {},
 ): MessageData<'open_account'> {

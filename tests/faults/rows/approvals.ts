@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { eventually } from '../../support/eventually.ts';
 import { staffToken } from '../../support/staff.ts';
-import { accountOf, done } from '../journal.ts';
+import { done, openedAccount } from '../journal.ts';
 import type { Random } from '../random.ts';
 import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
@@ -94,7 +94,7 @@ async function opened({ load, random }: Bench): Promise<string> {
     await sleep(random.int(50, 500));
     await load.send(opening);
   }
-  return accountOf(opening) ?? '';
+  return openedAccount(opening) ?? '';
 }
 
 /**
@@ -165,7 +165,7 @@ function settled(
   key?: string,
 ): Promise<Answer> {
   const headers = {
-    authorization: `Bearer ${staffToken(cluster.settingsOf('gateway'), person)}`,
+    authorization: `Bearer ${staffToken(cluster.nodeSettings('gateway'), person)}`,
     ...(body && { 'content-type': 'application/json' }),
     ...(key !== undefined && { 'idempotency-key': key }),
   };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.ts';
-import { accountOf, done, holdOf, minorUnits, type Operation } from '../journal.ts';
+import { done, minorUnits, type Operation, openedAccount, placedHold } from '../journal.ts';
 import type { Random } from '../random.ts';
 import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
@@ -35,7 +35,7 @@ const holds: Row = {
     const openings = await Promise.all(
       Array.from({ length: holders }, async () => finish(bench, load.opening(opened))),
     );
-    holding = openings.map((opening) => ({ account: accountOf(opening) ?? '', balance: opened, holds: new Map() }));
+    holding = openings.map((opening) => ({ account: openedAccount(opening) ?? '', balance: opened, holds: new Map() }));
     let isOver = false;
     const clients = holding.map(async (holder, i) => {
       const own = random.fork(`holder ${i}`);
@@ -77,7 +77,7 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
       deserves: ['validation_failed'],
     }),
   );
-  const hold_id = holdOf(placed);
+  const hold_id = placedHold(placed);
   if (hold_id === undefined) return; // It had expired when the ledger was available again.
   holder.holds.set(hold_id, { captured: 0, status });
   const capture = async (amount: number, final: boolean): Promise<void> => {

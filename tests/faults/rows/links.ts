@@ -10,7 +10,7 @@ const faultMs = 30_000;
 
 const faultTime = ({ duration }: Bench) => duration(faultMs);
 
-function linkOf({ links }: Cluster, name: string): Proxy {
+function getLink({ links }: Cluster, name: string): Proxy {
   const link = links.get(name);
   if (!link) throw new Error(`the cluster has no link ${name}`);
   return link;
@@ -28,7 +28,7 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
     touches: [link],
     recoveryMs,
     async inject(bench) {
-      const proxy = linkOf(bench.cluster, link);
+      const proxy = getLink(bench.cluster, link);
       await proxy.set({ kind: 'black_hole' });
       await sleep(faultTime(bench));
       await proxy.heal();
@@ -46,7 +46,7 @@ function takenOver(node: string, server: 'postgres', title: string): Row {
     ...row,
     title: `black hole without reset for ${faultMs / 1000} s, but for ${takenOverMs / 1000} s at most until every account gets 201 again: ${title}`,
     async inject(bench) {
-      const proxy = linkOf(bench.cluster, `${node}>${server}`);
+      const proxy = getLink(bench.cluster, `${node}>${server}`);
       await proxy.set({ kind: 'black_hole' });
       const begun = performance.now();
       const { load, accounts, slowness, say } = bench;

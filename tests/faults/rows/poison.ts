@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
-import { kafkaOf, publish, readTopic, readTopics } from '../../support/kafka.ts';
+import { createTestKafka, publish, readTopic, readTopics } from '../../support/kafka.ts';
 import type { Bench, Row } from '../row.ts';
-import { topicsOf } from './redelivery.ts';
+import { bankTopics } from './redelivery.ts';
 
 /** Messages that cannot be processed, and topics that do not exist. */
 const poisoned = [
@@ -41,7 +41,7 @@ const poison: Row = {
   touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
-    const topics = topicsOf(bench);
+    const topics = bankTopics(bench);
     const good = (await readTopic(topics, 'ledger.commands')).findLast(
       ({ headers }) => headers['ce_type'] === messageType('create_transaction'),
     );
@@ -67,7 +67,7 @@ const poison: Row = {
   },
   async check(_, bench) {
     const letters = await readTopics(
-      topicsOf(bench),
+      bankTopics(bench),
       poisoned.map((topic) => `${topic}.dlq` as const),
     );
     return poisoned.flatMap((topic) => {
@@ -91,7 +91,7 @@ const repliesEmptied: Row = {
   touches: ['kafka'],
   recoveryMs: 15_000,
   async inject({ cluster, duration }: Bench) {
-    const kafka = kafkaOf(topicsOf({ cluster }));
+    const kafka = createTestKafka(bankTopics({ cluster }));
     const topic = topicName(cluster.topicPrefix, 'replies');
     const until = performance.now() + duration(emptiedMs);
     while (performance.now() < until) {

@@ -6,7 +6,7 @@ import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { eventually } from '../../support/eventually.ts';
-import { again, type BankTopics, kafkaOf, publish, readTopics } from '../../support/kafka.ts';
+import { again, type BankTopics, createTestKafka, publish, readTopics } from '../../support/kafka.ts';
 import type { Bench, Row } from '../row.ts';
 
 /**
@@ -14,13 +14,13 @@ import type { Bench, Row } from '../row.ts';
  */
 const commandTopics = ['ledger.commands', 'accounts.commands'] as const satisfies TopicName[];
 
-export function topicsOf({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
+export function bankTopics({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
   return { kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix };
 }
 
 /** Returns the newest commands of both topics, each once, limited per topic. */
 async function newest(bench: Bench, count: number): Promise<ReceivedMessage[]> {
-  const read = await readTopics(topicsOf(bench), [...commandTopics]);
+  const read = await readTopics(bankTopics(bench), [...commandTopics]);
   return commandTopics.flatMap((topic) => {
     const byId = new Map(
       (read.get(topic) ?? []).map((message) => [`${message.headers['ce_type']} ${message.headers['ce_id']}`, message]),
@@ -44,7 +44,7 @@ const commandsAgain: Row = {
     let delivered = 0;
     for (let round = 0; round < 2 || performance.now() < until; round++) {
       const past = (await newest(bench, copies)).map(again);
-      await publish(topicsOf(bench), round % 2 === 0 ? past : random.shuffle(past));
+      await publish(bankTopics(bench), round % 2 === 0 ? past : random.shuffle(past));
       delivered += past.length;
       await sleep(100);
     }
@@ -71,7 +71,7 @@ const commandsLate: Row = {
     const late = candidates.slice(-delayed).map(made60SecondsAgo);
     lateIds = late.map(({ id }) => id);
     await publish(
-      topicsOf(bench),
+      bankTopics(bench),
       late.map(({ message }) => message),
     );
     await eventually(async () => (await readLate(bench)).length === lateIds.length, 10_000);
@@ -124,7 +124,7 @@ const replayed: Row = {
   recoveryMs: 15_000,
   inject: (bench) =>
     withGroupsAtRest(bench, ['ledger', 'ledger-2', 'accounts'], () =>
-      kafkaOf(topicsOf(bench)).withAdmin(async (admin) => {
+      createTestKafka(bankTopics(bench)).withAdmin(async (admin) => {
         const { topicPrefix } = bench.cluster;
         for (const group of ['ledger', 'accounts'] as const) {
           await admin.resetOffsets({
@@ -144,7 +144,9 @@ const offsetsDeleted: Row = {
   recoveryMs: 15_000,
   inject: (bench) =>
     withGroupsAtRest(bench, ['ledger', 'ledger-2'], () =>
-      kafkaOf(topicsOf(bench)).withAdmin((admin) => admin.deleteGroups([`${bench.cluster.topicPrefix}ledger`])),
+      createTestKafka(bankTopics(bench)).withAdmin((admin) =>
+        admin.deleteGroups([`${bench.cluster.topicPrefix}ledger`]),
+      ),
     ),
 };
 

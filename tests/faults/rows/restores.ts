@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { outboxesEmpty, sagasFinished } from '../check-outside.ts';
-import { codeOf } from '../journal.ts';
-import { acceptDatabase, archiveWal, backUp, momentOf, resend, restoreTo } from '../restoring.ts';
+import { errorCode } from '../journal.ts';
+import { acceptDatabase, archiveWal, backUp, databaseTime, resend, restoreTo } from '../restoring.ts';
 import type { Bench, Row } from '../row.ts';
 
 const lostMs = 4000;
@@ -19,7 +19,7 @@ const restore: Row = {
     await archiveWal(cluster);
     await backUp(cluster);
     await sleep(1_000);
-    const moment = await momentOf(cluster);
+    const moment = await databaseTime(cluster);
     await sleep(bench.duration(lostMs));
     await load.stop();
     await outboxesEmpty({ pool });
@@ -42,7 +42,7 @@ const restore: Row = {
  */
 async function tellLate({ journal, load }: Bench): Promise<void> {
   for (const operation of journal.operations) {
-    if (operation.decided === undefined || codeOf(operation.decided) !== 'batch_refused') continue;
+    if (operation.decided === undefined || errorCode(operation.decided) !== 'batch_refused') continue;
     operation.attempts.length = 0;
     delete operation.decided;
     operation.deserves.push('deadline_exceeded');

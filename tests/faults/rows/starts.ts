@@ -20,17 +20,17 @@ async function withWrongClock({ duration, slowness }: Bench, node: Node, hours: 
   await node.stop();
   node.start(skewedClock(hours));
   await eventually(
-    async () => (await checksOf(node))['clock']?.reason?.includes("the database's") ?? false,
+    async () => (await readChecks(node))['clock']?.reason?.includes("the database's") ?? false,
     15_000 * slowness,
   );
   await sleep(duration(skewedMs));
-  if ((await checksOf(node))['clock']?.ok !== false)
+  if ((await readChecks(node))['clock']?.ok !== false)
     throw new Error(`${node.name} is ready with a clock that is ${hours} h off`);
   await node.stop();
   node.start();
 }
 
-async function checksOf({ healthUrl }: Node): Promise<Record<string, { ok: boolean; reason?: string }>> {
+async function readChecks({ healthUrl }: Node): Promise<Record<string, { ok: boolean; reason?: string }>> {
   const response = await fetch(healthUrl, { signal: AbortSignal.timeout(3000) });
   return ((await response.json()) as { checks: Record<string, { ok: boolean; reason?: string }> }).checks;
 }
@@ -89,7 +89,7 @@ const migrations: Row = {
   recoveryMs,
   callers: 'nothing',
   async inject({ cluster, pool }) {
-    const settings = cluster.settingsOf('ledger');
+    const settings = cluster.nodeSettings('ledger');
     const fresh = `fresh_${Date.now()}`;
     const owner = new URL(settings.ownerUrl);
     await pool.query(`create database ${fresh} owner ${owner.username}`);

@@ -116,14 +116,14 @@ async function flood(bench: Bench, how: { seconds: number; callers?: number; per
       },
     });
     for (const shot of shots.filter((one) => !isRefused(one)))
-      journal.answered(operations.get(shot.key) as Operation, attemptOf(shot, name));
+      journal.answered(operations.get(shot.key) as Operation, toAttempt(shot, name));
     journal.forget(new Set(shots.filter(isRefused).map(({ key }) => key)));
     return shots;
   });
   return (await Promise.all(parts)).flat();
 }
 
-function attemptOf({ sentAt, tookMs, status, body }: Shot, gateway: string): Attempt {
+function toAttempt({ sentAt, tookMs, status, body }: Shot, gateway: string): Attempt {
   const answer = status === 0 ? 'no answer' : (JSON.parse(body) as { transaction_id?: string });
   const location =
     status === 202 ? `/transactions/${(answer as { transaction_id?: string }).transaction_id}` : undefined;

@@ -58,7 +58,7 @@ const webhooks: Row = {
   async inject(bench) {
     const { cluster, pool, random, say, slowness } = bench;
     delivering = undefined;
-    await migrateService('webhooks', cluster.settingsOf('webhooks'));
+    await migrateService('webhooks', cluster.nodeSettings('webhooks'));
     for (const name of names) cluster.node(name).start();
     await Promise.all(names.map((name) => cluster.node(name).ready()));
     let [answer, refused] = [ok, 0];
@@ -68,7 +68,7 @@ const webhooks: Row = {
       const { id, data } = received.event;
       const next = seen.has(id) ? ok : answer;
       seen.add(id);
-      if (next === ok) taken.push({ ...bookingOf(data), at: performance.now() });
+      if (next === ok) taken.push({ ...toBooking(data), at: performance.now() });
       else refused++;
       next(response, received, request);
     });
@@ -171,7 +171,7 @@ async function startPoller(bench: Bench): Promise<Poller> {
       const page = await next(pageLimit);
       for (const { type, data } of page?.data ?? []) {
         if (type === 'corebanking.webhook.disabled.v1') poller.disabled.push(String(data['webhook_id']));
-        else poller.got.push(bookingOf(data));
+        else poller.got.push(toBooking(data));
       }
       if (!page?.more) await sleep(pollMs);
     }
@@ -197,7 +197,7 @@ async function disabling(bench: Bench, webhook_id: string, { disabled }: Poller)
   return eventually(look, requestMs * bench.slowness);
 }
 
-function bookingOf(data: unknown): Booking {
+function toBooking(data: unknown): Booking {
   const { transaction, sequence } = data as { transaction: { account_id: string }; sequence: number };
   return { account_id: transaction.account_id, sequence };
 }
