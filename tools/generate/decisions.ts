@@ -8,6 +8,7 @@ const superseded: Record<number, string> = {
   19: 'events are replayed from the outbox; by 23',
   20: 'Debezium may publish the events; by 23',
   47: 'secrets change at one moment; by 67',
+  56: 'what events contain before 1.0; see docs/events.md and docs/events-evolution.md',
   58: 'a PDF is made in a thread of its own; a statement for paper is an HTML page',
   61: 'examples are checked against operator definitions built from source; see docs/kubernetes.md',
   62: 'a release has one signature, over its checksums; see docs/releases.md',
