@@ -1,20 +1,7 @@
 import { z } from 'zod';
-import { accountExample, accountSchema, accountStatus } from './accounts.ts';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import {
-  exampleActor,
-  exampleAsked,
-  exampleBits,
-  exampleChangedAt,
-  exampleIds,
-  exampleOwnership,
-  exampleTime,
-} from './examples.ts';
-import * as field from './fields.ts';
-import type { Meanings } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { accountSchema, accountStatus, exampleAccount } from './accounts.ts';
 import { money } from './money.ts';
+import { type EndpointRows, event, example, field, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** The status of accounts (contract: accounts): Active, Inactive, or Frozen, and its history. */
@@ -62,7 +49,7 @@ export const statusEndpoints = {
       freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },
       activate: { status: 'Active' },
     },
-    answers: { freeze: { ...accountExample, status: 'Frozen' }, activate: accountExample },
+    answers: { freeze: { ...exampleAccount, status: 'Frozen' }, activate: exampleAccount },
   },
   list_status_transitions: {
     route: 'GET /accounts/:account_id/status-transitions',
@@ -71,14 +58,14 @@ export const statusEndpoints = {
     shape: 'page',
     answers: {
       freeze: {
-        transition_id: `tra_${exampleBits()}`,
-        account_id: exampleIds.account,
+        transition_id: `tra_${example.bits()}`,
+        account_id: example.ids.account,
         from_status: 'Active',
         to_status: 'Frozen',
         reason: 'fraud',
         note: 'reported by the owner',
-        actor: exampleActor,
-        created_at: exampleTime,
+        actor: example.actor,
+        created_at: example.time,
       },
     },
   },
@@ -134,16 +121,16 @@ export const statusEvents = {
       request_channel: event.asked.request_channel,
     },
     example: {
-      account_id: exampleIds.account,
-      client_id: exampleIds.client,
-      transition_id: `tra_${exampleBits()}`,
+      account_id: example.ids.account,
+      client_id: example.ids.client,
+      transition_id: `tra_${example.bits()}`,
       from_status: 'Active',
       to_status: 'Frozen',
       reason: 'fraud',
       status_version: 2,
-      changed_at: exampleChangedAt,
-      account_number: exampleOwnership.account_number,
-      ...exampleAsked,
+      changed_at: example.changedAt,
+      account_number: example.ownership.account_number,
+      ...example.asked,
     },
   }),
 };

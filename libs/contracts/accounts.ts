@@ -1,12 +1,7 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleAsked, exampleChangedAt, exampleIds, exampleNumber, exampleStamps } from './examples.ts';
-import * as field from './fields.ts';
-import { inUnits, type Meanings, opaque } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 
 /** Accounts (contract: accounts): their master data, which accounts keeps, and their balances, which the ledger keeps. */
 
@@ -99,19 +94,19 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
-export const accountExample = {
-  account_id: exampleIds.account,
-  client_id: exampleIds.client,
-  account_number: exampleNumber,
+export const exampleAccount = {
+  account_id: example.ids.account,
+  client_id: example.ids.client,
+  account_number: example.accountNumber,
   account_type: 'Savings',
   currency: 'USD',
   balance: 100.5,
   available_balance: 100.5,
   status: 'Active',
-  ...exampleStamps,
+  ...example.stamps,
 };
 
-const newAccount = { client_id: exampleIds.client, account_type: 'Savings', currency: 'USD' };
+const newAccount = { client_id: example.ids.client, account_type: 'Savings', currency: 'USD' };
 
 export const accountEndpoints = {
   list_accounts: {
@@ -122,7 +117,7 @@ export const accountEndpoints = {
     result: accountSchema,
     shape: 'page',
     errors: ['unsupported_currency'],
-    answers: { savings: accountExample },
+    answers: { savings: exampleAccount },
   },
   get_balance_by_number: {
     route: 'GET /accounts/number/:accountNumber/balance',
@@ -130,7 +125,12 @@ export const accountEndpoints = {
     scope: 'accounts:read',
     errors: ['account_not_found'],
     answers: {
-      savings: { account_id: exampleIds.account, account_number: exampleNumber, balance: 100.5, currency: 'USD' },
+      savings: {
+        account_id: example.ids.account,
+        account_number: example.accountNumber,
+        balance: 100.5,
+        currency: 'USD',
+      },
     },
   },
   get_account: {
@@ -138,7 +138,7 @@ export const accountEndpoints = {
     summary: 'Get an account',
     scope: 'accounts:read',
     result: accountSchema,
-    answers: { savings: accountExample },
+    answers: { savings: exampleAccount },
   },
   open_account: {
     route: 'POST /accounts',
@@ -180,8 +180,8 @@ export const accountEndpoints = {
       moving_in: { ...newAccount, account_number: 'SAV-00042', initial_deposit: 1500.75, migrated: true },
     },
     answers: {
-      savings: accountExample,
-      names: { ...accountExample, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
+      savings: exampleAccount,
+      names: { ...exampleAccount, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
     },
   },
 } satisfies EndpointRows;
@@ -234,20 +234,20 @@ const eventAccount = accountMasterSchema.extend({
 });
 
 const eventAccountExample = {
-  account_id: exampleIds.account,
-  client_id: exampleIds.client,
+  account_id: example.ids.account,
+  client_id: example.ids.client,
   account_number: 'SAV-1234567897',
   account_type: 'Savings' as const,
   currency: 'USD',
   status: 'Active' as const,
-  ...exampleStamps,
+  ...example.stamps,
 };
 
 export const accountEvents = {
   'corebanking.account.opened.v1': event.row('accounts', {
     summary: 'An account was opened and accepts postings. Its initial deposit, if any, is a transaction',
     fields: { account: eventAccount, ...event.asked },
-    example: { account: eventAccountExample, ...exampleAsked },
+    example: { account: eventAccountExample, ...example.asked },
   }),
 };
 
@@ -274,8 +274,8 @@ export const accountStates = {
       updated_at: event.moment,
     },
     example: {
-      account_id: exampleIds.account,
-      client_id: exampleIds.client,
+      account_id: example.ids.account,
+      client_id: example.ids.client,
       account_number: 'SAV-1234567897',
       account_type: 'Savings',
       currency: 'USD',
@@ -285,7 +285,7 @@ export const accountStates = {
       available_balance: '85.50',
       sequence: 12,
       hold_version: 1,
-      updated_at: exampleChangedAt,
+      updated_at: example.changedAt,
     },
   }),
   /** The master data of an account after its opening and every change; the topic is compacted. */
@@ -299,17 +299,17 @@ export const accountStates = {
 
 export const accountMeanings = {
   fields: {
-    account_id: `The account: \`acc_\` and 32 hexadecimal digits, ${opaque}`,
+    account_id: `The account: \`acc_\` and 32 hexadecimal digits, ${meaning.opaque}`,
     account_ids: 'Only these accounts: at most 100 ids, separated by commas',
     accountNumber: 'An account number, such as SAV-1234567897',
     account_number:
       'The account number that customers know: SAV, CHK, CUR, or LOA by type, a hyphen, and digits; for Teller and Vault, TLR or VLT and the currency',
     account_type: 'Savings, Checking, Current, or Loan; the balance of a Loan is the outstanding amount. Never changes',
-    'open_account.initial_deposit': `Posted when the account is opened, as a deposit; for a Loan, the principal that is paid out; ${inUnits}. 0: nothing is posted`,
+    'open_account.initial_deposit': `Posted when the account is opened, as a deposit; for a Loan, the principal that is paid out; ${meaning.inUnits}. 0: nothing is posted`,
     'open_account.migrated':
       'true: the account was kept in another system until now (scope `accounts:import`); the description of its `initial_deposit` is "Opening balance"',
-    balance: `The balance, ${inUnits}; for a Loan, the outstanding amount`,
-    available_balance: `The balance minus the held amount, ${inUnits}`,
+    balance: `The balance, ${meaning.inUnits}; for a Loan, the outstanding amount`,
+    available_balance: `The balance minus the held amount, ${meaning.inUnits}`,
     'Account.status':
       'Active: can transact; Inactive: cannot transact; Frozen: cannot transact, typically for fraud or legal reasons',
     'open_account.status': 'The initial status. If it is not Active, nothing but the initial deposit can be posted',
@@ -331,12 +331,15 @@ export const accountMeanings = {
     inactive_account: {
       meaning: 'The account is Inactive or Frozen.',
       action: 'Activate it, then retry with a new Idempotency-Key.',
-      example: [`account ${exampleIds.account} is Frozen`, { details: { transaction_id: exampleIds.transaction } }],
+      example: [`account ${example.ids.account} is Frozen`, { details: { transaction_id: example.ids.transaction } }],
     },
     invalid_account_type: {
       meaning: 'This type of account does not support the operation, such as a Deposit on a Loan.',
       action: 'Use another operation or account.',
-      example: ['a Deposit is not possible on a Loan account', { details: { transaction_id: exampleIds.transaction } }],
+      example: [
+        'a Deposit is not possible on a Loan account',
+        { details: { transaction_id: example.ids.transaction } },
+      ],
     },
     duplicate_account_number: {
       meaning: 'Another account has this `account_number`.',
@@ -347,16 +350,16 @@ export const accountMeanings = {
       meaning: 'The balance would exceed 10^15 - 1 minor units.',
       action: 'Use another account.',
       example: [
-        `the balance of account ${exampleIds.account} would exceed 10^15 - 1 minor units`,
-        { details: { transaction_id: exampleIds.transaction } },
+        `the balance of account ${example.ids.account} would exceed 10^15 - 1 minor units`,
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
     account_not_found: {
       meaning: 'The account does not exist, or is not visible to this caller; the message says which account.',
       action: 'Correct the id or number.',
       example: [
-        `account_id ${exampleIds.account}: account not found`,
-        { details: { field: 'account_id', account_id: exampleIds.account, transaction_id: exampleIds.transaction } },
+        `account_id ${example.ids.account}: account not found`,
+        { details: { field: 'account_id', account_id: example.ids.account, transaction_id: example.ids.transaction } },
       ],
     },
   },

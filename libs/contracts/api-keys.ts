@@ -1,11 +1,6 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleBits, exampleIds, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { bankScopes, type Scope, scopes } from './scopes.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** API keys (contract: permission): their scopes, expiry, rotation, and revocation. */
@@ -37,14 +32,14 @@ function bankScopesOf({ client_id, scopes: asked }: field.Body): Scope[] {
 }
 
 const apiKey = {
-  key_id: exampleIds.key,
+  key_id: example.ids.key,
   name: 'reporting',
   scopes: ['accounts:read', 'transactions:read'],
   environment: 'live',
   client_id: null,
   status: 'active',
-  created_at: exampleTime,
-  created_by: `key:key_${exampleBits(1)}`,
+  created_at: example.time,
+  created_by: `key:key_${example.bits(1)}`,
   expires_at: '2027-01-02T03:04:05.678Z',
   last_used_at: null,
   revoked_at: null,
@@ -81,9 +76,7 @@ export const apiKeyEndpoints = {
     result: apiKeyWithSecretSchema,
     success: 201,
     errors: ['client_not_found', 'client_erased'],
-    requests: {
-      reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' },
-    },
+    requests: { reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' } },
     answers: { reader: { ...apiKey, ...secret } },
   },
   list_api_keys: {
@@ -103,16 +96,14 @@ export const apiKeyEndpoints = {
     route: 'POST /admin/api-keys/:key_id/rotation',
     summary: 'Rotate an API key',
     scope: 'keys:manage',
-    body: z.strictObject({
-      overlap_seconds: field.orNumber(3600, field.wholeNumber(0, 30 * 86400)),
-    }),
+    body: z.strictObject({ overlap_seconds: field.orNumber(3600, field.wholeNumber(0, 30 * 86400)) }),
     description:
       'The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it.',
     result: apiKeySchema.extend({ api_key: z.string().optional() }),
     success: 201,
     errors: ['invalid_status_transition'],
     requests: { hour: { overlap_seconds: 3600 } },
-    answers: { hour: { ...apiKey, ...secret, rotated_from: `key_${exampleBits(1)}` } },
+    answers: { hour: { ...apiKey, ...secret, rotated_from: `key_${example.bits(1)}` } },
   },
   revoke_api_key: {
     route: 'POST /admin/api-keys/:key_id/revocation',
@@ -194,8 +185,8 @@ export const apiKeyStates = {
       version: z.number().int(),
     },
     example: {
-      key_id: `key_${exampleBits()}`,
-      family_id: `key_${exampleBits()}`,
+      key_id: `key_${example.bits()}`,
+      family_id: `key_${example.bits()}`,
       secret_hash: 'ab'.repeat(32),
       scopes: ['accounts:read'],
       environment: 'live',
@@ -220,9 +211,9 @@ export const apiKeyMeanings = {
     'revoke_api_key.status': 'revoked',
     'create_api_key.expires_at':
       'Expiry, ISO 8601; default: KEY_MAX_LIFETIME_DAYS from now, and never later than that of the creating key',
-    last_used_at: `When it was last used, to the minute, ${utc}; null: never`,
+    last_used_at: `When it was last used, to the minute, ${meaning.utc}; null: never`,
     disabled_webhooks: 'Ids of the webhooks whose URL or secret these keys set last; they are disabled',
-    revoked_at: `When it was revoked, ${utc}; null: not revoked`,
+    revoked_at: `When it was revoked, ${meaning.utc}; null: not revoked`,
     rotated_from: 'The key that was rotated to create this one; null: none',
     api_key: 'The key itself, shown only once, when it is created',
     overlap_seconds: 'How long the old key remains valid, in seconds',
@@ -241,7 +232,7 @@ export const apiKeyMeanings = {
     api_key_not_found: {
       meaning: 'The API key does not exist.',
       action: 'Correct the id.',
-      example: [`API key ${exampleIds.key} not found`],
+      example: [`API key ${example.ids.key} not found`],
     },
   },
 } satisfies Meanings;

@@ -1,14 +1,9 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
 import { refusalSchema } from './errors.ts';
-import * as event from './event-fields.ts';
-import { exampleBits, exampleChangedAt, exampleIds, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { exampleReversal } from './reversals.ts';
 import { scopes } from './scopes.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
-import { reversalExample } from './transactions.ts';
 
 /**
  * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
@@ -104,22 +99,22 @@ const listFilters = z.strictObject({
 });
 
 const person = (name: string): string => `jwt:https://issuer.example|${name}`;
-export const waitingExample = {
-  approval_id: exampleIds.approval,
+export const exampleApproval = {
+  approval_id: example.ids.approval,
   action: 'reverse',
-  summary: `Reverse Deposit ${exampleIds.transaction} of 25.00 USD`,
+  summary: `Reverse Deposit ${example.ids.transaction} of 25.00 USD`,
   request: {
     operation: 'reverse_transaction',
     method: 'POST',
-    path: `/transactions/${exampleIds.transaction}/reversal`,
+    path: `/transactions/${example.ids.transaction}/reversal`,
     body: { reason: 'posted twice' },
   },
   changes: [
-    { field: `transaction ${exampleIds.transaction}`, before: 'Completed', after: 'reversed' },
-    { field: `balance of account ${exampleIds.account}`, before: null, after: '-25.00 USD' },
+    { field: `transaction ${example.ids.transaction}`, before: 'Completed', after: 'reversed' },
+    { field: `balance of account ${example.ids.account}`, before: null, after: '-25.00 USD' },
   ],
   requested_by: person('officer'),
-  requested_at: exampleTime,
+  requested_at: example.time,
   expires_at: '2026-01-03T03:04:05.678Z',
   status: 'Waiting',
   decided_by: null,
@@ -127,15 +122,15 @@ export const waitingExample = {
   reason: null,
 };
 const approved = {
-  ...waitingExample,
+  ...exampleApproval,
   status: 'Approved',
   decided_by: person('manager'),
   decided_at: '2026-01-02T09:00:00.000Z',
   reason: 'seen the receipt',
-  outcome: { status: 'success', data: reversalExample },
+  outcome: { status: 'success', data: exampleReversal },
 };
 const rejected = {
-  ...waitingExample,
+  ...exampleApproval,
   status: 'Rejected',
   decided_by: person('manager'),
   decided_at: '2026-01-02T09:00:00.000Z',
@@ -151,7 +146,7 @@ export const approvalEndpoints = {
     description:
       "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
     shape: 'page',
-    answers: { waiting: waitingExample },
+    answers: { waiting: exampleApproval },
   },
   get_approval: {
     route: 'GET /admin/approvals/:approval_id',
@@ -161,7 +156,7 @@ export const approvalEndpoints = {
       "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
     result: approvalSchema.extend({ api_key: z.string().optional() }),
     errors: ['insufficient_scope', 'outcome_unknown'],
-    answers: { waiting: waitingExample, approved },
+    answers: { waiting: exampleApproval, approved },
   },
   approve_request: {
     route: 'POST /admin/approvals/:approval_id/approval',
@@ -221,11 +216,11 @@ export const approvalEvents = {
       expires_at: event.moment,
     },
     example: {
-      approval_id: `apr_${exampleBits()}`,
+      approval_id: `apr_${example.bits()}`,
       action: 'reverse',
       operation: 'reverse_transaction',
       requested_by: 'jwt:https://issuer.example|alice',
-      requested_at: exampleTime,
+      requested_at: example.time,
       expires_at: '2026-01-03T03:04:05.678Z',
     },
   }),
@@ -242,13 +237,13 @@ export const approvalEvents = {
       decided_at: event.moment,
     },
     example: {
-      approval_id: `apr_${exampleBits()}`,
+      approval_id: `apr_${example.bits()}`,
       action: 'reverse',
       operation: 'reverse_transaction',
       requested_by: 'jwt:https://issuer.example|alice',
       status: 'Approved',
       decided_by: 'jwt:https://issuer.example|bob',
-      decided_at: exampleChangedAt,
+      decided_at: example.changedAt,
     },
   }),
 };
@@ -268,7 +263,7 @@ export const approvalMeanings = {
     summary: 'What would be done, in one sentence without personal data',
     changes: 'What would change, as of the time of the request',
     'changes.field': 'The field that would change',
-    requested_at: `When it was requested, ${utc}`,
+    requested_at: `When it was requested, ${meaning.utc}`,
     operation: 'Name of the operation',
     method: 'HTTP method of the request',
     path: 'Path of the request',
@@ -290,7 +285,7 @@ export const approvalMeanings = {
     approval_required: {
       meaning: 'A second person must approve this, which is not possible in this request.',
       action: 'Request it separately, as a person.',
-      example: [`account ${exampleIds.account} is frozen: a second person must approve this`],
+      example: [`account ${example.ids.account} is frozen: a second person must approve this`],
     },
     own_approval: {
       meaning: 'Nobody can approve or reject their own request.',
@@ -301,14 +296,10 @@ export const approvalMeanings = {
       meaning: 'The approval is already Approved, Rejected, or Expired.',
       action: 'Read it.',
       example: [
-        `approval ${exampleIds.approval} is already Rejected`,
-        { details: { approval_id: exampleIds.approval, status: 'Rejected' } },
+        `approval ${example.ids.approval} is already Rejected`,
+        { details: { approval_id: example.ids.approval, status: 'Rejected' } },
       ],
     },
-    approval_not_found: {
-      meaning: 'The approval does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`approval ${exampleIds.approval} not found`],
-    },
+    approval_not_found: meaning.notFound('approval', example.ids.approval),
   },
 } satisfies Meanings;

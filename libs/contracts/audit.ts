@@ -1,10 +1,5 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleActor, exampleBits, exampleIds, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 
 /** The audit log, and security events for a SIEM (contract: audit). */
 
@@ -78,13 +73,13 @@ export const auditEndpoints = {
     shape: 'page',
     answers: {
       freeze: {
-        audit_id: `aud_${exampleBits()}`,
-        created_at: exampleTime,
-        actor: exampleActor,
+        audit_id: `aud_${example.bits()}`,
+        created_at: example.time,
+        actor: example.actor,
         action: 'change_account_status',
-        resource_id: exampleIds.account,
+        resource_id: example.ids.account,
         outcome: 'success',
-        request_id: exampleIds.request,
+        request_id: example.ids.request,
         details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
         address: null,
       },
@@ -105,17 +100,13 @@ export const auditEvents = {
   /** Every audit record, keyed by its actor. */
   'corebanking.audit.recorded.v1': event.row('audit', {
     summary: 'An act that is kept for auditors',
-    fields: {
-      ...auditRecordSchema.shape,
-      audit_id: event.idField('audit'),
-      created_at: event.moment,
-    },
+    fields: { ...auditRecordSchema.shape, audit_id: event.idField('audit'), created_at: event.moment },
     example: {
-      audit_id: `aud_${exampleBits()}`,
-      created_at: exampleTime,
+      audit_id: `aud_${example.bits()}`,
+      created_at: example.time,
       actor: 'jwt:https://issuer.example|alice',
       action: 'change_account_status',
-      resource_id: exampleIds.account,
+      resource_id: example.ids.account,
       outcome: 'success',
       request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
       details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
@@ -136,26 +127,19 @@ export const auditEvents = {
         }),
       ),
     },
-    example: {
-      heads: [{ chain: 3, sequence: 4711, audit_id: `aud_${exampleBits()}`, hash: 'ab'.repeat(32) }],
-    },
+    example: { heads: [{ chain: 3, sequence: 4711, audit_id: `aud_${example.bits()}`, hash: 'ab'.repeat(32) }] },
   }),
   /** The key is the actor. Gateways publish a summary each minute; a crash loses the current minute. */
   'corebanking.security.activity.v1': event.row('security', {
     summary:
       'A security activity for a SIEM: refused credentials and permissions, API keys, sign-ins, exports. One event per minute, address, caller, and route, with its count',
-    fields: {
-      ...securityActivitySchema.shape,
-      since: event.moment,
-      until: event.moment,
-      count: event.count,
-    },
+    fields: { ...securityActivitySchema.shape, since: event.moment, until: event.moment, count: event.count },
     example: {
       class_uid: 3002,
       class_name: 'Authentication',
       activity_name: 'Logon',
       status: 'Failure',
-      since: exampleTime,
+      since: example.time,
       until: '2026-01-02T03:05:00.000Z',
       count: 57,
       actor: 'unauthenticated',
@@ -184,7 +168,7 @@ export const auditMeanings = {
     outcome: '`success`, or the error code of the refusal',
     'AuditRecord.address': 'Network address of the caller; in a summary, the /64 of an IPv6 address; null: several',
     'AuditRecord.details': 'Facts by name, without secrets',
-    'AuditRecord.created_at': `When it was recorded, ${utc}`,
+    'AuditRecord.created_at': `When it was recorded, ${meaning.utc}`,
   },
   eventFields: {
     action: 'The operation, as named in OpenAPI',

@@ -1,26 +1,22 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
 import { refusalSchema } from './errors.ts';
-import { exampleActor, exampleBits, exampleIds, exampleTime, pick } from './examples.ts';
-import * as field from './fields.ts';
-import { inUnits, type Meanings } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { fromMinor, money, toMinor } from './money.ts';
 import type { Names } from './names.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import {
   exampleDeposit,
-  newDeposit,
-  newTransaction,
+  exampleNewDeposit,
+  transactionBody,
   transactionData,
   transactionSchema,
   transactionStatus,
 } from './transactions.ts';
 import {
-  describedTransfer,
+  exampleDescribedTransfer,
+  exampleNewTransfer,
   exampleTransfer,
-  newTransfer,
-  newTransferExample,
+  transferBody,
   transferData,
   transferSchema,
 } from './transfers.ts';
@@ -105,7 +101,7 @@ const maxAtomicItems = 500;
  * batch.
  */
 const itemBody = z
-  .strictObject({ transaction: newTransaction.optional(), transfer: newTransfer.optional() })
+  .strictObject({ transaction: transactionBody.optional(), transfer: transferBody.optional() })
   .check(
     z.refine((body) => (body.transaction === undefined) !== (body.transfer === undefined), {
       error: 'must be either a transaction or a transfer',
@@ -114,31 +110,33 @@ const itemBody = z
   )
   .meta({ minProperties: 1, maxProperties: 1 });
 
+const listFilters = z.strictObject({ external_id: externalId.optional(), ...field.page });
+
 const batch = {
-  batch_id: exampleIds.batch,
+  batch_id: example.ids.batch,
   mode: 'independent',
   status: 'Completed',
   counts: { completed: 1, failed: 1, pending: 0 },
   totals: [{ currency: 'USD', amount: 25 }],
-  actor: exampleActor,
-  created_at: exampleTime,
+  actor: example.actor,
+  created_at: example.time,
   external_id: 'wages-2026-01',
   metadata: { file_name: 'wages.csv' },
   results: [
-    { index: 0, status: 'Completed', transaction: { ...exampleDeposit, batch_id: exampleIds.batch } },
+    { index: 0, status: 'Completed', transaction: { ...exampleDeposit, batch_id: example.ids.batch } },
     {
       index: 1,
       status: 'Failed',
       transfer: {
         ...exampleTransfer,
         status: 'Failed',
-        batch_id: exampleIds.batch,
+        batch_id: example.ids.batch,
         failure_code: 'insufficient_funds',
       },
       error: {
         code: 'insufficient_funds',
-        message: `Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
-        details: { transaction_id: `txn_${exampleBits()}` },
+        message: `Insufficient Funds: the available balance of source account ${example.ids.account} is too low for this transfer`,
+        details: { transaction_id: `txn_${example.bits()}` },
       },
     },
   ],
@@ -154,7 +152,7 @@ const pendingBatch = {
     {
       ...unfinished,
       status: 'Pending',
-      transfer: { ...exampleTransfer, status: 'Pending', batch_id: exampleIds.batch },
+      transfer: { ...exampleTransfer, status: 'Pending', batch_id: example.ids.batch },
     },
   ],
 };
@@ -201,15 +199,12 @@ export const batchEndpoints = {
       independent: {
         mode: 'independent',
         items: [
-          { transaction: { ...newDeposit, ...pick(exampleDeposit, 'reference') } },
-          { transfer: describedTransfer },
+          { transaction: { ...exampleNewDeposit, ...example.pick(exampleDeposit, 'reference') } },
+          { transfer: exampleDescribedTransfer },
         ],
         ...exampleNames,
       },
-      atomic: {
-        mode: 'atomic',
-        items: [{ transfer: newTransferExample }],
-      },
+      atomic: { mode: 'atomic', items: [{ transfer: exampleNewTransfer }] },
     },
     answers: { completed: batch, pending: pendingBatch },
   },
@@ -217,7 +212,7 @@ export const batchEndpoints = {
     route: 'GET /batches',
     summary: 'List batches',
     scope: 'transactions:read',
-    query: z.strictObject({ external_id: externalId.optional(), ...field.page }),
+    query: listFilters,
     description:
       'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client.',
     shape: 'page',
@@ -251,10 +246,7 @@ export const batchMessages = {
   /** The id of each item is derived from its index and the batch's id (`itemBits` in ids.ts). */
   create_batch: message.command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
   get_batch: message.ledger.query({ batch_id: message.id }, batchSchema),
-  list_batches: message.ledger.query(
-    message.listOf(z.strictObject({ external_id: externalId.optional(), ...field.page })),
-    message.pageOf(batchSummarySchema),
-  ),
+  list_batches: message.ledger.query(message.listOf(listFilters), message.pageOf(batchSummarySchema)),
 };
 
 export const batchMeanings = {
@@ -270,7 +262,7 @@ export const batchMeanings = {
     'BatchSummary.status':
       'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
     'list_batches.external_id': 'Only batches with this external_id (exact match)',
-    'totals.amount': `The sum, ${inUnits}`,
+    'totals.amount': `The sum, ${meaning.inUnits}`,
     'results.status': 'The status of the item',
     counts: 'The number of items by status',
     completed: 'Number of items that were posted',
@@ -288,23 +280,19 @@ export const batchMeanings = {
       meaning: 'An item of an atomic batch was refused, so nothing was posted; `errors` lists the refused items.',
       action: 'Correct or remove them, and retry with a new Idempotency-Key.',
       example: [
-        `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
+        `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: the available balance of source account ${example.ids.account} is too low for this transfer`,
         {
           errors: [
             {
               field: 'items[1].transfer',
               code: 'insufficient_funds',
-              message: `Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
+              message: `Insufficient Funds: the available balance of source account ${example.ids.account} is too low for this transfer`,
             },
           ],
-          details: { batch_id: exampleIds.batch },
+          details: { batch_id: example.ids.batch },
         },
       ],
     },
-    batch_not_found: {
-      meaning: 'The batch does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`batch ${exampleIds.batch} not found`],
-    },
+    batch_not_found: meaning.notFound('batch', example.ids.batch),
   },
 } satisfies Meanings;

@@ -1,9 +1,6 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleBits } from './examples.ts';
-import { inUnits, type Meanings } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
+import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
 
 /** The trial balance, and Teller and Vault (contract: double-entry). */
 
@@ -28,7 +25,7 @@ export const systemAccountSchema = z.object({
 });
 export type SystemAccount = z.infer<typeof systemAccountSchema>;
 
-export const [vaultExample, tellerExample] = [`acc_${exampleBits(8)}`, `acc_${exampleBits(9)}`];
+export const [exampleVaultId, exampleTellerId] = [`acc_${example.bits(8)}`, `acc_${example.bits(9)}`];
 
 export const bookEndpoints = {
   get_trial_balance: {
@@ -54,12 +51,12 @@ export const bookEndpoints = {
     shape: 'list',
     answers: {
       vault: {
-        account_id: vaultExample,
+        account_id: exampleVaultId,
         account_number: 'VLT-USD',
         kind: 'Vault',
         currency: 'USD',
         balance: 125.5,
-        slots: [{ account_id: `acc_${exampleBits(7)}`, account_number: 'VLT-USD/0', balance: 125.5 }],
+        slots: [{ account_id: `acc_${example.bits(7)}`, account_number: 'VLT-USD/0', balance: 125.5 }],
       },
     },
   },
@@ -72,11 +69,11 @@ export const bookMessages = {
 
 export const bookMeanings = {
   fields: {
-    'TrialBalance.debit_total': `Sum of all DR entries, ${inUnits}`,
-    'TrialBalance.credit_total': `Sum of all CR entries, ${inUnits}`,
-    assets: `Teller, Vault, and outstanding loans, ${inUnits}`,
-    liabilities: `What the bank owes its clients, ${inUnits}`,
-    difference: `Debits minus credits, ${inUnits}: 0 if the books balance`,
+    'TrialBalance.debit_total': `Sum of all DR entries, ${meaning.inUnits}`,
+    'TrialBalance.credit_total': `Sum of all CR entries, ${meaning.inUnits}`,
+    assets: `Teller, Vault, and outstanding loans, ${meaning.inUnits}`,
+    liabilities: `What the bank owes its clients, ${meaning.inUnits}`,
+    difference: `Debits minus credits, ${meaning.inUnits}: 0 if the books balance`,
     kind: 'Teller or Vault',
     slots: 'The slots of the account, each with its own entries',
   },

@@ -1,12 +1,7 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleAsked, exampleChangedAt, exampleIds, exampleStamps, exampleTime, pick } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, opaque } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { phone, phoneParameter } from './phones.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** Clients (contract: clients): people and organizations that have accounts. */
@@ -136,7 +131,7 @@ const listFilters = z.strictObject({
 const ussdFilter = z.strictObject({ ussd_phone: phoneParameter });
 
 const retail = {
-  client_id: exampleIds.client,
+  client_id: example.ids.client,
   client_type: 'Retail',
   first_name: 'Ada',
   last_name: 'Lovelace',
@@ -145,20 +140,20 @@ const retail = {
   address: '12 St James Square',
   ussd_phone_number: '+254700000001',
   ussd_status: 'active',
-  ...exampleStamps,
+  ...example.stamps,
 };
 const corporate = {
-  client_id: exampleIds.client,
+  client_id: example.ids.client,
   client_type: 'Corporate',
   company_name: 'Analytical Engines',
   registration_number: 'C-1842',
   email: 'office@example.com',
   contact_number: '+254700000002',
   address: null,
-  ...exampleStamps,
+  ...example.stamps,
 };
 
-const newRetail = pick(retail, 'client_type', 'first_name', 'last_name', 'email', 'contact_number');
+const newRetail = example.pick(retail, 'client_type', 'first_name', 'last_name', 'email', 'contact_number');
 
 export const clientEndpoints = {
   list_clients: {
@@ -197,8 +192,15 @@ export const clientEndpoints = {
     errors: ['duplicate_ussd_phone', 'duplicate_external_id'],
     requests: {
       Retail: newRetail,
-      USSD: { ...newRetail, ...pick(retail, 'ussd_phone_number', 'ussd_status') },
-      Corporate: pick(corporate, 'client_type', 'company_name', 'registration_number', 'email', 'contact_number'),
+      USSD: { ...newRetail, ...example.pick(retail, 'ussd_phone_number', 'ussd_status') },
+      Corporate: example.pick(
+        corporate,
+        'client_type',
+        'company_name',
+        'registration_number',
+        'email',
+        'contact_number',
+      ),
     },
     answers: { Retail: retail, Corporate: corporate },
   },
@@ -243,7 +245,7 @@ export const clientEvents = {
   'corebanking.client.created.v1': event.row('clients', {
     summary: 'A client was created. Contains no personal data',
     fields: { ...eventClient, created_at: event.moment, ...shownNames, ...event.asked },
-    example: { client_id: exampleIds.client, client_type: 'Retail', created_at: exampleTime, ...exampleAsked },
+    example: { client_id: example.ids.client, client_type: 'Retail', created_at: example.time, ...example.asked },
   }),
   'corebanking.client.updated.v1': event.row('clients', {
     summary: 'Fields of a client were changed. Contains the names of the fields but not their values',
@@ -255,11 +257,11 @@ export const clientEvents = {
       ...event.asked,
     },
     example: {
-      client_id: exampleIds.client,
+      client_id: example.ids.client,
       client_type: 'Retail',
       changed_fields: ['email'],
-      updated_at: exampleTime,
-      ...exampleAsked,
+      updated_at: example.time,
+      ...example.asked,
     },
   }),
 };
@@ -277,10 +279,10 @@ export const clientStates = {
       ...shownNames,
     },
     example: {
-      client_id: exampleIds.client,
+      client_id: example.ids.client,
       client_type: 'Retail',
-      created_at: exampleTime,
-      updated_at: exampleChangedAt,
+      created_at: example.time,
+      updated_at: example.changedAt,
       erased_at: null,
     },
   }),
@@ -288,7 +290,7 @@ export const clientStates = {
 
 export const clientMeanings = {
   fields: {
-    client_id: `The client: \`cli_\` and 32 hexadecimal digits, ${opaque}`,
+    client_id: `The client: \`cli_\` and 32 hexadecimal digits, ${meaning.opaque}`,
     client_ids: 'Only these clients: at most 100 ids, separated by commas',
     client_type: 'Retail: a person; Corporate: a business or organization. Never changes',
     first_name: 'First name of a Retail client: 1 to 100 characters in any script',
@@ -316,10 +318,6 @@ export const clientMeanings = {
       action: 'Deactivate it there first.',
       example: ['another client has this USSD phone number active'],
     },
-    client_not_found: {
-      meaning: 'The client does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`client ${exampleIds.client} not found`],
-    },
+    client_not_found: meaning.notFound('client', example.ids.client),
   },
 } satisfies Meanings;

@@ -1,15 +1,9 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleActor, exampleIds, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
 import { deadLetterTopics } from './topics.ts';
 
 /** Dead letters: messages that could not be processed. */
-
-/** Audit and dead letters: resources, bodies, and parameters of endpoints for staff and operators. */
 
 export const deadLetterState = z.enum(['open', 'redriven', 'dropped']);
 
@@ -58,20 +52,20 @@ const listFilters = z.strictObject({
 });
 
 const deadLetter = {
-  dead_letter_id: exampleIds.dead_letter,
+  dead_letter_id: example.ids.dead_letter,
   topic: 'ledger.commands.dlq',
   partition: 0,
   offset: 12,
   source_topic: 'ledger.commands',
   source_partition: 3,
   source_offset: 40_512,
-  key: exampleIds.account,
+  key: example.ids.account,
   code: 'invalid_data',
   reason: 'amount: Invalid input',
   size_bytes: 214,
   message: 'create_transaction',
-  request_id: exampleIds.request,
-  dead_at: exampleTime,
+  request_id: example.ids.request,
+  dead_at: example.time,
   state: 'open',
   decided_by: null,
   decided_at: null,
@@ -96,7 +90,7 @@ export const deadLetterEndpoints = {
       poison: {
         ...deadLetter,
         available: true,
-        headers: { ce_id: exampleIds.transaction, ce_type: 'corebanking.create_transaction.v1' },
+        headers: { ce_id: example.ids.transaction, ce_type: 'corebanking.create_transaction.v1' },
         value: '{"account_id":"…"}',
         encoding: 'utf-8',
         truncated: false,
@@ -111,7 +105,7 @@ export const deadLetterEndpoints = {
     errors: ['invalid_status_transition', 'dead_letter_expired'],
     requests: { redrive: {}, renewed: { renew_deadline: true } },
     answers: {
-      redrive: { ...deadLetter, state: 'redriven', decided_by: exampleActor, decided_at: '2026-01-02T09:00:00.000Z' },
+      redrive: { ...deadLetter, state: 'redriven', decided_by: example.actor, decided_at: '2026-01-02T09:00:00.000Z' },
     },
   },
   drop_dead_letter: {
@@ -125,7 +119,7 @@ export const deadLetterEndpoints = {
       drop: {
         ...deadLetter,
         state: 'dropped',
-        decided_by: exampleActor,
+        decided_by: example.actor,
         decided_at: '2026-01-02T09:00:00.000Z',
         drop_reason: 'a test message',
       },
@@ -160,7 +154,7 @@ export const deadLetterMeanings = {
     source_partition: 'The original partition; null: unknown',
     source_offset: 'The original offset; null: unknown',
     size_bytes: 'Size of the value in bytes',
-    dead_at: `When it was dead-lettered, ${utc}`,
+    dead_at: `When it was dead-lettered, ${meaning.utc}`,
     drop_reason: 'Why it was dropped; null: it was not, or no reason was given',
     renew_deadline: 'Set a new deadline, so that the command is executed although its own has passed',
     available: 'false if retention has deleted it from the topic; headers and value are then empty',
@@ -173,12 +167,12 @@ export const deadLetterMeanings = {
     dead_letter_not_found: {
       meaning: 'The dead letter does not exist.',
       action: 'Correct the id.',
-      example: [`dead letter ${exampleIds.dead_letter} not found`],
+      example: [`dead letter ${example.ids.dead_letter} not found`],
     },
     dead_letter_expired: {
       meaning: 'Retention has deleted the message of the dead letter, or its key is no longer accepted.',
       action: 'Drop it.',
-      example: [`the message of ${exampleIds.dead_letter} was deleted by retention: it can only be dropped`],
+      example: [`the message of ${example.ids.dead_letter} was deleted by retention: it can only be dropped`],
     },
   },
 } satisfies Meanings;

@@ -8,7 +8,6 @@ import { batchEndpoints } from './batches.ts';
 import { bookEndpoints } from './books.ts';
 import { clientEndpoints } from './clients.ts';
 import { deadLetterEndpoints } from './dead-letters.ts';
-import type { EndpointRow } from './endpoint-row.ts';
 import { erasureEndpoints } from './erasure.ts';
 import { type ErrorCode, notFoundCode } from './errors.ts';
 import { feedEndpoints } from './event-feed.ts';
@@ -18,11 +17,13 @@ import { kindOf } from './ids.ts';
 import { type MessageName, messages } from './messages.ts';
 import { accountNoteEndpoints, clientNoteEndpoints } from './notes.ts';
 import { operationsEndpoints } from './operations.ts';
+import { reversalEndpoints } from './reversals.ts';
 import type { Scope } from './scopes.ts';
 import { searchEndpoints } from './search.ts';
 import { signInEndpoints } from './sign-ins.ts';
 import { statementEndpoints } from './statements.ts';
 import { statisticsEndpoints } from './statistics.ts';
+import type { EndpointRow } from './subject.ts';
 import { timelineEndpoints } from './timeline.ts';
 import { transactionEndpoints } from './transactions.ts';
 import { transferEndpoints } from './transfers.ts';
@@ -64,6 +65,7 @@ const rows = {
   ...accountNoteEndpoints,
   ...statementEndpoints,
   ...transactionEndpoints,
+  ...reversalEndpoints,
   ...transferEndpoints,
   ...holdEndpoints,
   ...batchEndpoints,

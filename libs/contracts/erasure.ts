@@ -1,10 +1,6 @@
 import { z } from 'zod';
 import { eventClient } from './clients.ts';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleAsked, exampleChangedAt, exampleIds } from './examples.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, event, example, type Meanings, meaning, message } from './subject.ts';
 
 /** Erasure of a client's personal data (contract: clients). */
 
@@ -39,7 +35,7 @@ export const erasureEndpoints = {
     requests: { erase: {} },
     answers: {
       erased: {
-        client_id: exampleIds.client,
+        client_id: example.ids.client,
         erased_at: '2037-01-02T09:00:00.000Z',
         replaced: { kept_replies: 2, audit_records: 17, approvals: 0, status_notes: 1 },
         revoked_keys: 1,
@@ -70,13 +66,13 @@ export const erasureEvents = {
   'corebanking.client.erased.v1': event.row('clients', {
     summary: 'The personal data of a client was erased. Erase your copies too',
     fields: { ...eventClient, erased_at: event.moment, ...event.asked },
-    example: { client_id: exampleIds.client, client_type: 'Retail', erased_at: exampleChangedAt, ...exampleAsked },
+    example: { client_id: example.ids.client, client_type: 'Retail', erased_at: example.changedAt, ...example.asked },
   }),
 };
 
 export const erasureMeanings = {
   fields: {
-    erased_at: `When the client's personal data was erased, ${utc}; omitted if it was not`,
+    erased_at: `When the client's personal data was erased, ${meaning.utc}; omitted if it was not`,
     replaced: 'Counts of what this request replaced',
     kept_replies: 'Number of stored responses from which personal data was removed',
     audit_records: 'Number of audit records from which personal details were removed',
@@ -86,7 +82,7 @@ export const erasureMeanings = {
     remaining: 'Where personal data remains, and until when',
     place: 'The place',
     holds: 'What remains there',
-    gone_at: `When it is deleted, ${utc}; null: never automatically`,
+    gone_at: `When it is deleted, ${meaning.utc}; null: never automatically`,
   },
   eventFields: {
     erased_at: 'ISO 8601 UTC',
@@ -96,11 +92,15 @@ export const erasureMeanings = {
       meaning: 'The client cannot be erased yet.',
       action: 'See the message and `details`.',
       example: [
-        `client ${exampleIds.client} cannot be erased: 1 of their accounts must be kept`,
+        `client ${example.ids.client} cannot be erased: 1 of their accounts must be kept`,
         {
           details: {
             accounts: [
-              { account_id: exampleIds.account, reasons: ['within_retention'], kept_until: '2036-01-02T03:04:05.678Z' },
+              {
+                account_id: example.ids.account,
+                reasons: ['within_retention'],
+                kept_until: '2036-01-02T03:04:05.678Z',
+              },
             ],
           },
         },
@@ -109,7 +109,7 @@ export const erasureMeanings = {
     client_erased: {
       meaning: 'The client was erased and can no longer be changed.',
       action: 'Create a new client.',
-      example: [`client ${exampleIds.client} was erased and can no longer be changed`],
+      example: [`client ${example.ids.client} was erased and can no longer be changed`],
     },
   },
 } satisfies Meanings;

@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
 import { events } from './events.ts';
-import { exampleIds, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import { feedTopics } from './topics.ts';
 import { violation } from './violation.ts';
 
@@ -69,10 +65,10 @@ const cloudEvent = {
   id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
   source: '/core-banking/accounts',
   type: 'corebanking.client.created.v1',
-  subject: exampleIds.client,
-  time: exampleTime,
+  subject: example.ids.client,
+  time: example.time,
   datacontenttype: 'application/json',
-  data: { client_id: exampleIds.client, client_type: 'Retail', created_at: exampleTime },
+  data: { client_id: example.ids.client, client_type: 'Retail', created_at: example.time },
 };
 
 /** For a page of events. */
@@ -117,7 +113,7 @@ export const feedMeanings = {
     dataschema: 'Where the JSON schema of `data` is, by version',
     source: 'The service that published it',
     subject: 'Id of the resource concerned',
-    time: `When it occurred, ${utc}`,
+    time: `When it occurred, ${meaning.utc}`,
     datacontenttype: 'Always JSON',
     data: 'The event data, described in docs/events.md; amounts are decimal strings',
     types:

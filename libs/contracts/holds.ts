@@ -1,20 +1,7 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import {
-  exampleAsked,
-  exampleBits,
-  exampleChangedAt,
-  exampleIds,
-  exampleOwnership,
-  exampleTime,
-  pick,
-} from './examples.ts';
-import * as field from './fields.ts';
-import { inUnits, type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { postingErrors, transactionSchema } from './transactions.ts';
 import { transferSchema } from './transfers.ts';
 
@@ -66,8 +53,8 @@ const listFilters = z.strictObject({
 });
 
 const holdExample = {
-  hold_id: exampleIds.hold,
-  account_id: exampleIds.account,
+  hold_id: example.ids.hold,
+  account_id: example.ids.account,
   amount: '40.00',
   captured_amount: '0.00',
   currency: 'USD',
@@ -75,11 +62,11 @@ const holdExample = {
   description: 'Hotel',
   reference: 'AUTH-7',
   expires_at: '2026-01-09T03:04:05.678Z',
-  created_at: exampleTime,
-  updated_at: exampleChangedAt,
+  created_at: example.time,
+  updated_at: example.changedAt,
 };
 const hotel = { ...holdExample, amount: 40, captured_amount: 0, updated_at: '2026-01-02T03:04:05.690Z' };
-const newHotel = pick(hotel, 'amount', 'currency', 'description', 'reference');
+const newHotel = example.pick(hotel, 'amount', 'currency', 'description', 'reference');
 const names = { external_id: 'booking-7', metadata: { channel: 'app' } };
 const captured = {
   hold_id: hotel.hold_id,
@@ -157,14 +144,14 @@ export const holdEndpoints = {
       'amount_exceeds_outstanding',
       ...postingErrors.filter((code) => code !== 'unsupported_currency'),
     ],
-    requests: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
+    requests: { cash: {}, transfer: { amount: 32.5, to_account_id: example.ids.otherAccount, final: false } },
     answers: {
       cash: {
         hold: { ...hotel, status: 'Captured', captured_amount: 40, updated_at: '2026-01-03T10:00:00.012Z' },
         transaction: {
           ...captured,
-          transaction_id: `txn_${exampleBits(3)}`,
-          account_id: exampleIds.account,
+          transaction_id: `txn_${example.bits(3)}`,
+          account_id: example.ids.account,
           transaction_type: 'Withdrawal',
           amount: 40,
           reference: 'AUTH-7',
@@ -175,9 +162,9 @@ export const holdEndpoints = {
         hold: { ...hotel, captured_amount: 32.5, updated_at: '2026-01-03T10:00:00.012Z' },
         transfer: {
           ...captured,
-          transfer_id: `trf_${exampleBits(3)}`,
-          from_account_id: exampleIds.account,
-          to_account_id: exampleIds.otherAccount,
+          transfer_id: `trf_${example.bits(3)}`,
+          from_account_id: example.ids.account,
+          to_account_id: example.ids.otherAccount,
           amount: 32.5,
         },
       },
@@ -256,7 +243,7 @@ const holdChange = (statuses: HoldStatus[]) => ({
   ...event.ownership,
   ...event.asked,
 });
-const changeExample = { hold: holdExample, hold_version: 2, ...exampleOwnership, ...exampleAsked };
+const changeExample = { hold: holdExample, hold_version: 2, ...example.ownership, ...example.asked };
 
 export const holdEvents = {
   'corebanking.hold.placed.v1': event.ledgerRow('holds', {
@@ -278,9 +265,9 @@ export const holdEvents = {
       hold: { ...holdExample, status: 'Captured', captured_amount: '32.50' },
       hold_version: 2,
       amount: '32.50',
-      transaction_id: `txn_${exampleBits(1)}`,
-      ...exampleOwnership,
-      ...exampleAsked,
+      transaction_id: `txn_${example.bits(1)}`,
+      ...example.ownership,
+      ...example.asked,
     },
   }),
   'corebanking.hold.released.v1': event.ledgerRow('holds', {
@@ -300,12 +287,12 @@ export const holdEvents = {
   }),
 };
 
-const details = { transaction_id: exampleIds.transaction };
+const details = { transaction_id: example.ids.transaction };
 
 export const holdMeanings = {
   fields: {
     hold_id: `The hold: \`hld_\` and 32 hexadecimal digits; in a posting, the hold that it captured or was meant to capture`,
-    captured_amount: `The total captured so far, ${inUnits}`,
+    captured_amount: `The total captured so far, ${meaning.inUnits}`,
     hold: 'The hold after the capture',
     'CapturedHold.transaction': 'The withdrawal, if no destination account was given',
     'CapturedHold.transfer': 'The transfer, if a destination account was given',
@@ -313,7 +300,7 @@ export const holdMeanings = {
       'Active: reduces the available balance; Captured: taken completely, or closed by a final capture; Released; Expired',
     'list_holds.status': 'Only holds with this status',
     'list_holds.external_id': 'Only holds with this external_id, letter for letter',
-    'Hold.expires_at': `When it expires, ${utc}`,
+    'Hold.expires_at': `When it expires, ${meaning.utc}`,
   },
   eventFields: {
     captured_amount: 'The total captured so far; a decimal string',
@@ -325,22 +312,18 @@ export const holdMeanings = {
     amount_exceeds_hold: {
       meaning: 'The capture exceeds the remaining amount of the hold.',
       action: 'Capture at most the remaining amount.',
-      example: [`hold ${exampleIds.hold} has less than that amount left`, { details }],
+      example: [`hold ${example.ids.hold} has less than that amount left`, { details }],
     },
     hold_not_active: {
       meaning: 'The hold is Captured, Released, or Expired.',
       action: 'Place a new one.',
-      example: [`hold ${exampleIds.hold} is Released`, { details }],
+      example: [`hold ${example.ids.hold} is Released`, { details }],
     },
     too_many_holds: {
       meaning: 'The account has 1,000 Active holds. This is decided before its funds.',
       action: 'Capture or release some of them, then retry with a new Idempotency-Key.',
-      example: [`account ${exampleIds.account} has 1000 Active holds, and cannot have more`],
+      example: [`account ${example.ids.account} has 1000 Active holds, and cannot have more`],
     },
-    hold_not_found: {
-      meaning: 'The hold does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`hold ${exampleIds.hold} not found`],
-    },
+    hold_not_found: meaning.notFound('hold', example.ids.hold),
   },
 } satisfies Meanings;

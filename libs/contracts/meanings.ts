@@ -33,3 +33,10 @@ export const postingCurrency =
 export function invalidExample(field: string, code: ErrorCode, rule: string): ErrorMeaning['example'] {
   return [`${field} ${rule}`, { errors: [{ field, code, message: `${field} ${rule}` }] }];
 }
+
+/** Of a resource that callers name by its id. */
+export const notFound = (resource: string, id: string): ErrorMeaning => ({
+  meaning: `The ${resource} does not exist, or is not visible to this caller.`,
+  action: 'Correct the id.',
+  example: [`${resource} ${id} not found`],
+});

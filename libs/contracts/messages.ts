@@ -15,6 +15,7 @@ import type { Signer } from './mac.ts';
 import * as message from './message-fields.ts';
 import { noteMessages } from './notes.ts';
 import { operationsMessages } from './operations.ts';
+import { reversalMessages } from './reversals.ts';
 import { searchMessages } from './search.ts';
 import { statementMessages } from './statements.ts';
 import { statisticsMessages } from './statistics.ts';
@@ -40,6 +41,7 @@ export const messages = {
   ...searchMessages,
   ...operationsMessages,
   ...transactionMessages,
+  ...reversalMessages,
   ...transferMessages,
   ...batchMessages,
   ...holdMessages,

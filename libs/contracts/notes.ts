@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleActor, exampleBits, exampleIds, exampleTime } from './examples.ts';
-import type { Meanings } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, example, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** A remark of staff, for staff: on a client, or on one of their accounts. */
@@ -20,12 +17,12 @@ export type Note = z.infer<typeof noteSchema>;
 const noteBody = z.strictObject({ note: text(1, 500, { lines: true }) });
 
 const note = {
-  note_id: `nte_${exampleBits()}`,
-  client_id: exampleIds.client,
+  note_id: `nte_${example.bits()}`,
+  client_id: example.ids.client,
   account_id: null,
   note: 'Prefers to be called in the afternoon',
-  actor: exampleActor,
-  created_at: exampleTime,
+  actor: example.actor,
+  created_at: example.time,
 };
 
 const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
@@ -66,7 +63,7 @@ export const accountNoteEndpoints = {
     success: 201,
     errors: ['client_erased'],
     requests: { known: { note: 'Statement by post until June' } },
-    answers: { account: { ...note, account_id: exampleIds.account } },
+    answers: { account: { ...note, account_id: example.ids.account } },
   },
   list_account_notes: {
     route: 'GET /accounts/:account_id/notes',
@@ -76,7 +73,7 @@ export const accountNoteEndpoints = {
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
-    answers: { account: { ...note, account_id: exampleIds.account } },
+    answers: { account: { ...note, account_id: example.ids.account } },
   },
 } satisfies EndpointRows;
 

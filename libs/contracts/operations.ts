@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleActor, exampleBits, exampleTime } from './examples.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
 
 /** The state of the bank for operators, and the verification of the books and the audit log (contract: double-entry). */
 
@@ -66,9 +63,9 @@ export const operationsSchema = z.object({
 export type Operations = z.infer<typeof operationsSchema>;
 
 const verification = {
-  verification_id: `ver_${exampleBits()}`,
-  requested_by: exampleActor,
-  started_at: exampleTime,
+  verification_id: `ver_${example.bits()}`,
+  requested_by: example.actor,
+  started_at: example.time,
   ended_at: '2026-01-02T03:04:06.300Z',
   state: 'passed',
   findings: [],
@@ -156,8 +153,8 @@ export const operationsMeanings = {
     verification_id: 'The verification, an opaque string',
     'Verification.state':
       'running; passed; broken: a rule is violated; interrupted: it did not finish and says nothing about the books',
-    started_at: `When it started, ${utc}`,
-    ended_at: `When it ended, ${utc}; null: still running`,
+    started_at: `When it started, ${meaning.utc}`,
+    ended_at: `When it ended, ${meaning.utc}; null: still running`,
     findings: 'The violated rules; empty if everything is in order',
     covers: 'What was checked',
     rule: 'Name of the rule',

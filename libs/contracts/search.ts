@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleIds, exampleTime } from './examples.ts';
-import type { Meanings } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { type EndpointRows, example, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** The search over clients, accounts, postings, and audit records. */
@@ -53,11 +50,11 @@ export const searchEndpoints = {
     answers: {
       client: {
         kind: 'client',
-        id: exampleIds.client,
+        id: example.ids.client,
         title: 'Ada Lovelace',
         subtitle: 'Retail, +254700000001',
         matched: 'name',
-        created_at: exampleTime,
+        created_at: example.time,
       },
     },
   },

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleBits } from './examples.ts';
-import type { Meanings } from './meanings.ts';
 import { type Scope, scopes } from './scopes.ts';
+import { type EndpointRows, example, type Meanings } from './subject.ts';
 import { text } from './texts.ts';
 
 /** What an application for staff, such as the dashboard, reports about the person who uses it. */
@@ -24,7 +22,7 @@ const activitySchema = z.object({
   outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
 });
 
-const sessionExample = { session_id: `ses_${exampleBits()}` };
+const sessionExample = { session_id: `ses_${example.bits()}` };
 
 export const signInEndpoints = {
   sign_in: {

@@ -1,12 +1,9 @@
 import { z } from 'zod';
 import { accountBalanceSchema } from './accounts.ts';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleBits, exampleIds, exampleNumber } from './examples.ts';
-import * as field from './fields.ts';
-import { inUnits, type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
+import { entrySchema, exampleOwnEntry } from './entries.ts';
 import { money } from './money.ts';
-import { entrySchema, transactionType } from './transactions.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { transactionType } from './transactions.ts';
 
 /** Entries of an account, its balance at a time, and its statement (contract: double-entry). */
 
@@ -50,38 +47,15 @@ export const statementSchema = z.object({
 });
 export type Statement = z.infer<typeof statementSchema>;
 
-/** Returns the entry of an operation on an account. */
-export function exampleEntry(
-  on: string,
-  sequence: number,
-  direction: 'debit' | 'credit',
-  side: 'DR' | 'CR',
-  balance_after: number,
-) {
-  return {
-    entry_id: `ent_${on.slice(4)}-${sequence}`,
-    operation_id: `opr_${exampleBits()}`,
-    transaction_id: exampleIds.transaction,
-    account_id: on,
-    sequence,
-    direction,
-    side,
-    amount: 25,
-    currency: 'USD',
-    balance_after,
-    created_at: '2026-01-02T03:04:05.690Z',
-  };
-}
-export const ownEntry = exampleEntry(exampleIds.account, 2, 'credit', 'CR', 125.5);
-const line = { ...ownEntry, transaction_type: 'Deposit', description: 'Cash', reference: 'R-1' };
+const line = { ...exampleOwnEntry, transaction_type: 'Deposit', description: 'Cash', reference: 'R-1' };
 const received = {
   ...line,
   transaction_type: 'Transfer',
   description: 'Rent',
   reference: null,
-  counterparty_account_id: exampleIds.otherAccount,
+  counterparty_account_id: example.ids.otherAccount,
   counterparty_account_number: 'CHK-9876543217',
-  transfer_id: exampleIds.transfer,
+  transfer_id: example.ids.transfer,
 };
 
 export const statementEndpoints = {
@@ -101,8 +75,8 @@ export const statementEndpoints = {
       'With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0.',
     answers: {
       now: {
-        account_id: exampleIds.account,
-        account_number: exampleNumber,
+        account_id: example.ids.account,
+        account_number: example.accountNumber,
         balance: 125.5,
         currency: 'USD',
         available_balance: 125.5,
@@ -110,8 +84,8 @@ export const statementEndpoints = {
         sequence: 2,
       },
       'at a moment': {
-        account_id: exampleIds.account,
-        account_number: exampleNumber,
+        account_id: example.ids.account,
+        account_number: example.accountNumber,
         balance: 100.5,
         currency: 'USD',
         at: '2026-01-02T00:00:00.000Z',
@@ -137,8 +111,8 @@ export const statementEndpoints = {
     printed: true,
     answers: {
       january: {
-        account_id: exampleIds.account,
-        account_number: exampleNumber,
+        account_id: example.ids.account,
+        account_number: example.accountNumber,
         currency: 'USD',
         from: '2026-01-01T00:00:00.000Z',
         to: '2026-02-01T00:00:00.000Z',
@@ -170,23 +144,23 @@ export const statementMessages = {
 
 export const statementMeanings = {
   fields: {
-    balance_after: `The balance after this entry, ${inUnits}`,
+    balance_after: `The balance after this entry, ${meaning.inUnits}`,
     operation_id: 'Everything posted together: the entries of one operation balance per currency',
     entry_id: 'The entry, an opaque string',
     sequence: 'Number of the entry within its account: 1, 2, 3, and so on, without gaps',
     'BalanceAt.sequence': 'The sequence of the last entry before that time; 0 if there is none',
-    at: `The time, ${utc}`,
+    at: `The time, ${meaning.utc}`,
     'get_account_balance.at':
       'Return the balance after the last entry posted before this time: ISO 8601 date or time; default: now',
-    'Statement.from': `Posted at or after this time, ${utc}; null: since the account was opened`,
-    'Statement.to': `Posted before this time, ${utc}; null: until now`,
-    opening_balance: `The balance before the first entry of the period, ${inUnits}`,
-    closing_balance: `The balance after the last entry of the period, ${inUnits}`,
-    debit_total: `Total debits of the period, ${inUnits}`,
-    credit_total: `Total credits of the period, ${inUnits}`,
+    'Statement.from': `Posted at or after this time, ${meaning.utc}; null: since the account was opened`,
+    'Statement.to': `Posted before this time, ${meaning.utc}; null: until now`,
+    opening_balance: `The balance before the first entry of the period, ${meaning.inUnits}`,
+    closing_balance: `The balance after the last entry of the period, ${meaning.inUnits}`,
+    debit_total: `Total debits of the period, ${meaning.inUnits}`,
+    credit_total: `Total credits of the period, ${meaning.inUnits}`,
     entry_count: 'Number of entries in the whole period',
     entries: 'Entries in posting order; in a statement, those of this page',
-    'Entry.created_at': `When it was posted, ${utc}`,
-    'EntryLine.created_at': `When it was posted, ${utc}`,
+    'Entry.created_at': `When it was posted, ${meaning.utc}`,
+    'EntryLine.created_at': `When it was posted, ${meaning.utc}`,
   },
 } satisfies Meanings;

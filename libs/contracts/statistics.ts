@@ -1,9 +1,6 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as field from './fields.ts';
-import { inUnits, type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
+import { type EndpointRows, field, type Meanings, meaning, message } from './subject.ts';
 
 /** Operations and amounts per unit of time, and per currency. */
 
@@ -113,19 +110,19 @@ export const statisticsMeanings = {
   fields: {
     totals: 'By currency, sorted by code',
     refused: 'Postings that were refused',
-    money_in: `Cash deposited, minus reversals, ${inUnits}`,
-    money_out: `Cash withdrawn, minus reversals, ${inUnits}`,
-    transferred: `Transferred between customers, ${inUnits}`,
-    'PostingStatistics.from': `Accepted at or after this time, ${utc}`,
-    'PostingStatistics.to': `Accepted before this time, ${utc}`,
+    money_in: `Cash deposited, minus reversals, ${meaning.inUnits}`,
+    money_out: `Cash withdrawn, minus reversals, ${meaning.inUnits}`,
+    transferred: `Transferred between customers, ${meaning.inUnits}`,
+    'PostingStatistics.from': `Accepted at or after this time, ${meaning.utc}`,
+    'PostingStatistics.to': `Accepted before this time, ${meaning.utc}`,
     'get_posting_statistics.from':
       'Accepted at or after this time: ISO 8601 date or time; default: a number of units before `to`',
     'get_posting_statistics.to': 'Accepted before this time: ISO 8601 date or time; default: now',
     unit: 'Length of a bucket: minute, hour or day, in UTC',
-    counted_from: `The start of the counted period, ${utc}; later than \`from\` if not complete`,
+    counted_from: `The start of the counted period, ${meaning.utc}; later than \`from\` if not complete`,
     buckets: 'One per unit of time with postings, in order',
-    start: `Start of the unit of time, ${utc}`,
+    start: `Start of the unit of time, ${meaning.utc}`,
     operations: 'Number of operations; a transfer counts once',
-    'buckets.amount': `Sum of the operations, ${inUnits}`,
+    'buckets.amount': `Sum of the operations, ${meaning.inUnits}`,
   },
 } satisfies Meanings;

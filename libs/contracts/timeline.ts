@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { tellerExample, vaultExample } from './books.ts';
-import type { EndpointRows } from './endpoint-row.ts';
-import { exampleActor, exampleIds, exampleNumber, exampleTime } from './examples.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
-import { exampleEntry, ownEntry } from './statements.ts';
-import { entrySchema, exampleDeposit, transactionSchema } from './transactions.ts';
+import { exampleTellerId, exampleVaultId } from './books.ts';
+import { entrySchema, exampleEntry, exampleOwnEntry } from './entries.ts';
+import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
+import { exampleDeposit, transactionSchema } from './transactions.ts';
 
 /** The timeline of a transaction, from its request to its events. */
 
@@ -44,25 +41,25 @@ const onAccount = (account_number: string, account_type: string) => ({ account_n
 const timeline = {
   transaction: exampleDeposit,
   request: {
-    request_id: exampleIds.request,
-    actor: exampleActor,
+    request_id: example.ids.request,
+    actor: example.actor,
     idempotency_key: 'deposit-1',
-    accepted_at: exampleTime,
+    accepted_at: example.time,
   },
-  command: { name: 'create_transaction', id: exampleIds.transaction, topic: 'ledger.commands', partition: 3 },
-  booked_at: ownEntry.created_at,
+  command: { name: 'create_transaction', id: example.ids.transaction, topic: 'ledger.commands', partition: 3 },
+  booked_at: exampleOwnEntry.created_at,
   entries: [
-    { ...exampleEntry(vaultExample, 9, 'credit', 'DR', 9025), ...onAccount('VLT-USD/0', 'Vault') },
-    { ...exampleEntry(tellerExample, 17, 'credit', 'DR', 25), ...onAccount('TLR-USD/0', 'Teller') },
-    { ...exampleEntry(tellerExample, 18, 'debit', 'CR', 0), ...onAccount('TLR-USD/0', 'Teller') },
-    { ...ownEntry, ...onAccount(exampleNumber, 'Savings') },
+    { ...exampleEntry(exampleVaultId, 9, 'credit', 'DR', 9025), ...onAccount('VLT-USD/0', 'Vault') },
+    { ...exampleEntry(exampleTellerId, 17, 'credit', 'DR', 25), ...onAccount('TLR-USD/0', 'Teller') },
+    { ...exampleEntry(exampleTellerId, 18, 'debit', 'CR', 0), ...onAccount('TLR-USD/0', 'Teller') },
+    { ...exampleOwnEntry, ...onAccount(example.accountNumber, 'Savings') },
   ],
   events: [
     {
       ce_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
       type: 'corebanking.transaction.completed.v1',
       topic: 'transactions',
-      key: exampleIds.account,
+      key: example.ids.account,
       state: 'published',
       recorded_at: '2026-01-02T03:04:05.692Z',
       published_at: '2026-01-02T03:04:05.701Z',
@@ -93,14 +90,14 @@ export const timelineMeanings = {
     'command.name': 'The command that the ledger received',
     'command.id': 'Its ce_id',
     command: 'The command that the ledger received',
-    booked_at: `When it was posted, ${utc}; null: it was refused`,
+    booked_at: `When it was posted, ${meaning.utc}; null: it was refused`,
     events: 'The published events',
-    accepted_at: `When the gateway accepted it, ${utc}`,
+    accepted_at: `When the gateway accepted it, ${meaning.utc}`,
     'request.idempotency_key': 'Its Idempotency-Key; null: none',
     ce_id: 'Id of the event, as in its header ce_id',
     type: 'Type of the event, such as corebanking.transaction.completed.v1',
     'events.state': 'waiting: not yet published; published; not_kept: too old, so that the bank no longer knows',
-    recorded_at: `When it was written to the database, ${utc}; null: unknown`,
-    published_at: `When it was published, ${utc}; null: not yet, or unknown`,
+    recorded_at: `When it was written to the database, ${meaning.utc}; null: unknown`,
+    published_at: `When it was published, ${meaning.utc}; null: not yet, or unknown`,
   },
 } satisfies Meanings;

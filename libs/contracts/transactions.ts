@@ -1,35 +1,16 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
+import { direction, eventEntry, exampleEventEntry } from './entries.ts';
 import type { ErrorCode } from './errors.ts';
-import * as event from './event-fields.ts';
-import {
-  exampleAsked,
-  exampleBits,
-  exampleChangedAt,
-  exampleIds,
-  exampleOwnership,
-  exampleTime,
-  pick,
-} from './examples.ts';
-import * as field from './fields.ts';
-import { invalidExample, type Meanings, opaque, postingCurrency } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
-import { text } from './texts.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { violation } from './violation.ts';
 
 /** Transactions (contract: transactions): deposits, withdrawals, and each account's side of transfers. */
 
 export const transactionType = z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']);
 export const transactionStatus = z.enum(['Pending', 'Completed', 'Failed']);
-const direction = z.enum(['debit', 'credit']);
-const side = z.enum(['DR', 'CR']);
-
 export type TransactionType = z.infer<typeof transactionType>;
-export type Direction = z.infer<typeof direction>;
-export type Side = z.infer<typeof side>;
-
 export const transactionSchema = z.object({
   transaction_id: z.string(),
   account_id: z.string(),
@@ -54,21 +35,6 @@ export const transactionSchema = z.object({
 });
 export type Transaction = z.infer<typeof transactionSchema>;
 
-export const entrySchema = z.object({
-  entry_id: z.string(),
-  operation_id: z.string(),
-  transaction_id: z.string(),
-  account_id: z.string(),
-  sequence: z.number().int().min(1),
-  direction,
-  side,
-  amount: money,
-  currency: z.string(),
-  balance_after: money,
-  created_at: z.string(),
-});
-export type Entry = z.infer<typeof entrySchema>;
-
 export const postingErrors: ErrorCode[] = [
   ...field.moneyErrors,
   'account_not_found',
@@ -89,7 +55,7 @@ const transactionKind = z
   })
   .meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
 
-export const newTransaction = z
+export const transactionBody = z
   .strictObject({
     account_id: field.id,
     transaction_type: transactionKind,
@@ -125,29 +91,20 @@ const listFilters = z.strictObject({
 });
 
 const depositExample = {
-  transaction_id: exampleIds.transaction,
-  account_id: exampleIds.account,
+  transaction_id: example.ids.transaction,
+  account_id: example.ids.account,
   transaction_type: 'Deposit' as const,
   amount: '25.00',
   currency: 'USD',
   description: 'Cash',
   reference: 'R-1',
   status: 'Completed' as const,
-  created_at: exampleTime,
+  created_at: example.time,
   direction: 'credit' as const,
 };
 
 export const exampleDeposit = { ...depositExample, amount: 25 };
-export const reversalExample = {
-  ...exampleDeposit,
-  transaction_id: `txn_${exampleBits(2)}`,
-  description: 'posted twice',
-  reference: null,
-  direction: 'debit',
-  reverses_transaction_id: exampleIds.transaction,
-};
-
-export const newDeposit = pick(exampleDeposit, 'account_id', 'transaction_type', 'amount', 'currency');
+export const exampleNewDeposit = example.pick(exampleDeposit, 'account_id', 'transaction_type', 'amount', 'currency');
 
 export const transactionEndpoints = {
   list_transactions: {
@@ -171,14 +128,14 @@ export const transactionEndpoints = {
     route: 'POST /transactions',
     summary: 'Deposit or withdraw',
     scope: 'transactions:write',
-    body: newTransaction,
+    body: transactionBody,
     shape: 'bare',
     success: 201,
     pending: true,
     errors: ['invalid_transaction_type', ...postingErrors],
     requests: {
-      deposit: { ...newDeposit, ...pick(exampleDeposit, 'description', 'reference') },
-      withdrawal: { account_id: exampleIds.account, transaction_type: 'Withdrawal', amount: 10.75 },
+      deposit: { ...exampleNewDeposit, ...example.pick(exampleDeposit, 'description', 'reference') },
+      withdrawal: { account_id: example.ids.account, transaction_type: 'Withdrawal', amount: 10.75 },
     },
     answers: {
       deposit: exampleDeposit,
@@ -191,23 +148,6 @@ export const transactionEndpoints = {
         direction: 'debit',
       },
     },
-  },
-  reverse_transaction: {
-    route: 'POST /transactions/:transaction_id/reversal',
-    summary: 'Reverse a transaction',
-    scope: 'transactions:reverse',
-    body: z.strictObject({ reason: text(1, 255, { lines: true }), ...givenNames }),
-    success: 201,
-    errors: [
-      'not_reversible',
-      'already_reversed',
-      'insufficient_funds',
-      'inactive_account',
-      'balance_limit_exceeded',
-      'amount_exceeds_outstanding',
-    ],
-    requests: { reversal: { reason: 'posted twice' } },
-    answers: { reversal: reversalExample },
   },
 } satisfies EndpointRows;
 
@@ -224,10 +164,6 @@ export const transactionData = z.object({
 
 export const transactionMessages = {
   create_transaction: message.command('ledger.commands', transactionData, transactionSchema),
-  reverse_transaction: message.ledger.command(
-    { transaction_id: message.id, reverses_transaction_id: message.transactionId, reason: z.string(), ...givenNames },
-    transactionSchema,
-  ),
   list_transactions: message.ledger.query(
     // A canonical decimal may be longer than a parameter.
     {
@@ -277,35 +213,7 @@ const refusedTransaction = postedTransaction.extend({
 /** The account at the other end, if it, and not the transaction's own account, is the reason for the failure. */
 export const failureAccount = { failure_account_id: event.idField('account').optional() };
 
-/**
- * An entry without balance_after: the balance of the event's own account is a field of the event, and balances of other
- * accounts must not be disclosed.
- */
-const eventEntry = entrySchema.omit({ balance_after: true }).extend({
-  created_at: event.moment,
-  entry_id: event.entryId,
-  operation_id: event.idField('operation'),
-  transaction_id: event.idField('transaction'),
-  account_id: event.idField('account'),
-  sequence: event.count,
-  amount: event.positiveMoney,
-  currency: event.currencyCode,
-});
-
-const entry = (account: string, sequence: number, direction: 'debit' | 'credit', side: 'DR' | 'CR') => ({
-  entry_id: `ent_${account.slice(4)}-${sequence}`,
-  account_id: account,
-  sequence,
-  direction,
-  side,
-  operation_id: `opr_${exampleBits()}`,
-  transaction_id: exampleIds.transaction,
-  amount: '25.00',
-  currency: 'USD',
-  created_at: exampleChangedAt,
-});
-
-const [tellerId, vaultId] = [`acc_${exampleBits(3)}`, `acc_${exampleBits(2)}`];
+const [tellerId, vaultId] = [`acc_${example.bits(3)}`, `acc_${example.bits(2)}`];
 
 export const transactionEvents = {
   'corebanking.transaction.completed.v1': event.ledgerRow('transactions', {
@@ -326,25 +234,20 @@ export const transactionEvents = {
       transaction: depositExample,
       sequence: 12,
       balance_after: '125.50',
-      operation_id: `opr_${exampleBits()}`,
+      operation_id: `opr_${example.bits()}`,
       entries: [
-        entry(exampleIds.account, 12, 'credit', 'CR'),
-        entry(tellerId, 7, 'credit', 'DR'),
-        entry(tellerId, 8, 'debit', 'CR'),
-        entry(vaultId, 4, 'credit', 'DR'),
+        exampleEventEntry(example.ids.account, 12, 'credit', 'CR'),
+        exampleEventEntry(tellerId, 7, 'credit', 'DR'),
+        exampleEventEntry(tellerId, 8, 'debit', 'CR'),
+        exampleEventEntry(vaultId, 4, 'credit', 'DR'),
       ],
-      ...exampleOwnership,
-      ...exampleAsked,
+      ...example.ownership,
+      ...example.asked,
     },
   }),
   'corebanking.transaction.failed.v1': event.ledgerRow('transactions', {
     summary: 'A transaction was refused and stored as Failed; nothing was posted',
-    fields: {
-      transaction: refusedTransaction,
-      ...failureAccount,
-      ...event.ownership,
-      ...event.asked,
-    },
+    fields: { transaction: refusedTransaction, ...failureAccount, ...event.ownership, ...event.asked },
     example: {
       transaction: {
         ...depositExample,
@@ -356,8 +259,8 @@ export const transactionEvents = {
         direction: 'debit',
         failure_code: 'insufficient_funds',
       },
-      ...exampleOwnership,
-      ...exampleAsked,
+      ...example.ownership,
+      ...example.asked,
     },
   }),
   /** As requested by the caller; the account was not found. */
@@ -372,7 +275,7 @@ export const transactionEvents = {
     example: {
       transaction: {
         ...depositExample,
-        account_id: `acc_${exampleBits(1)}`,
+        account_id: `acc_${example.bits(1)}`,
         currency: null,
         status: 'Failed',
         failure_code: 'account_not_found',
@@ -385,10 +288,10 @@ export const transactionEvents = {
 
 export const transactionMeanings = {
   fields: {
-    transaction_id: `The transaction: \`txn_\` and 32 hexadecimal digits, ${opaque}`,
+    transaction_id: `The transaction: \`txn_\` and 32 hexadecimal digits, ${meaning.opaque}`,
     transaction_type: 'Deposit, Withdrawal, Transfer, or Loan Payment',
     reference: "The caller's reference, at most 100 characters; searchable, not unique; null: none",
-    'Transaction.currency': postingCurrency,
+    'Transaction.currency': meaning.postingCurrency,
     'Transaction.status':
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transactions.status': 'Only transactions with this status',
@@ -406,10 +309,6 @@ export const transactionMeanings = {
     side: 'The accounting side: DR or CR',
     counterparty_account_id: 'The other account of a transfer',
     counterparty_account_number: 'The number of the other account of a transfer',
-    reverses_transaction_id: 'The transaction that this one reverses',
-    reversed_by_transaction_id: 'The transaction that reversed this one',
-    'reverse_transaction.reason':
-      'The reason, 1 to 255 characters. It becomes the description of the reversal; bound callers never see it',
     failure_code: 'If Failed: the error code of the refusal',
     min_amount: 'Only transactions of at least this amount, in units of their currency',
     max_amount: 'Only transactions of at most this amount, in units of their currency',
@@ -423,8 +322,6 @@ export const transactionMeanings = {
     failure_account_id: 'The account at the other end, if it is the reason for the failure',
     failure_code: 'The error code, if status is Failed',
     reference: "The caller's own reference",
-    reversed_by_transaction_id: 'The reversal of this transaction',
-    reverses_transaction_id: 'The transaction that this one reverses',
     side: 'Accounting side',
     transaction: 'The transaction as in REST, with amounts as strings',
     transaction_id: 'txn_ and 32 hex digits',
@@ -436,40 +333,23 @@ export const transactionMeanings = {
       meaning: 'The available balance is too low.',
       action: 'Tell the customer. A retry needs a new Idempotency-Key.',
       example: [
-        `the available balance of account ${exampleIds.account} is too low for this withdrawal`,
-        { details: { transaction_id: exampleIds.transaction } },
+        `the available balance of account ${example.ids.account} is too low for this withdrawal`,
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
     currency_mismatch: {
       meaning: 'An account has another currency; the bank does not exchange currencies.',
       action: "Use the account's currency.",
       example: [
-        `account ${exampleIds.account} has the currency USD, not KES`,
-        { details: { transaction_id: exampleIds.transaction } },
+        `account ${example.ids.account} has the currency USD, not KES`,
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
     invalid_transaction_type: {
       meaning: 'POST /transactions accepts only Deposit and Withdrawal.',
       action: 'Use POST /transfers for transfers and loan payments.',
-      example: invalidExample('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
+      example: meaning.invalidExample('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
     },
-    not_reversible: {
-      meaning: 'The transaction is Failed or Pending, or is itself a reversal.',
-      action: 'Post the opposite transaction instead.',
-      example: [`transaction ${exampleIds.transaction} is Failed`],
-    },
-    already_reversed: {
-      meaning: 'It has already been reversed; `details.reversal_transaction_id` is the reversal.',
-      action: 'Nothing.',
-      example: [
-        `transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`,
-        { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } },
-      ],
-    },
-    transaction_not_found: {
-      meaning: 'The transaction does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`transaction ${exampleIds.transaction} not found`],
-    },
+    transaction_not_found: meaning.notFound('transaction', example.ids.transaction),
   },
 } satisfies Meanings;

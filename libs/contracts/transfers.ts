@@ -1,12 +1,7 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
-import * as event from './event-fields.ts';
-import { exampleAsked, exampleBits, exampleIds, exampleTime, pick } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, opaque, postingCurrency } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { failureAccount, postingErrors, searched, transactionStatus } from './transactions.ts';
 
 /** Transfers (contract: transactions): movements between two accounts. */
@@ -29,7 +24,7 @@ export const transferSchema = z.object({
 });
 export type Transfer = z.infer<typeof transferSchema>;
 
-export const newTransfer = z
+export const transferBody = z
   .strictObject({
     from_account_id: field.id,
     to_account_id: field.id,
@@ -50,30 +45,33 @@ const listFilters = z.strictObject({
 });
 
 const transferExample = {
-  transfer_id: `trf_${exampleBits()}`,
-  from_account_id: exampleIds.account,
-  to_account_id: `acc_${exampleBits(1)}`,
+  transfer_id: `trf_${example.bits()}`,
+  from_account_id: example.ids.account,
+  to_account_id: `acc_${example.bits(1)}`,
   amount: '10.00',
   currency: 'USD',
   description: 'Rent',
   status: 'Completed' as const,
-  created_at: exampleTime,
+  created_at: example.time,
 };
 
 export const exampleTransfer = { ...transferExample, amount: 10 };
 
-const undone = { ...exampleTransfer, reversed_by_transfer_id: `trf_${exampleBits(2)}` };
+const undone = { ...exampleTransfer, reversed_by_transfer_id: `trf_${example.bits(2)}` };
 const undoing = {
   ...exampleTransfer,
-  transfer_id: `trf_${exampleBits(2)}`,
-  from_account_id: exampleIds.otherAccount,
-  to_account_id: exampleIds.account,
+  transfer_id: `trf_${example.bits(2)}`,
+  from_account_id: example.ids.otherAccount,
+  to_account_id: example.ids.account,
   description: 'paid twice',
-  reverses_transfer_id: exampleIds.transfer,
+  reverses_transfer_id: example.ids.transfer,
 };
 
-export const newTransferExample = pick(exampleTransfer, 'from_account_id', 'to_account_id', 'amount');
-export const describedTransfer = { ...newTransferExample, ...pick(exampleTransfer, 'currency', 'description') };
+export const exampleNewTransfer = example.pick(exampleTransfer, 'from_account_id', 'to_account_id', 'amount');
+export const exampleDescribedTransfer = {
+  ...exampleNewTransfer,
+  ...example.pick(exampleTransfer, 'currency', 'description'),
+};
 
 export const transferEndpoints = {
   list_transfers: {
@@ -96,13 +94,13 @@ export const transferEndpoints = {
     route: 'POST /transfers',
     summary: 'Move funds between two accounts',
     scope: 'transfers:write',
-    body: newTransfer,
+    body: transferBody,
     success: 201,
     pending: true,
     errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
     requests: {
-      transfer: describedTransfer,
-      names: { ...newTransferExample, external_id: 'order-1842', metadata: { channel: 'app' } },
+      transfer: exampleDescribedTransfer,
+      names: { ...exampleNewTransfer, external_id: 'order-1842', metadata: { channel: 'app' } },
     },
     answers: {
       transfer: exampleTransfer,
@@ -147,12 +145,8 @@ const completedTransfer = transferSchema
 export const transferEvents = {
   'corebanking.transfer.completed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was posted to both accounts',
-    fields: {
-      transfer: completedTransfer,
-      operation_id: event.idField('operation'),
-      ...event.asked,
-    },
-    example: { transfer: transferExample, operation_id: `opr_${exampleBits()}`, ...exampleAsked },
+    fields: { transfer: completedTransfer, operation_id: event.idField('operation'), ...event.asked },
+    example: { transfer: transferExample, operation_id: `opr_${example.bits()}`, ...example.asked },
   }),
   'corebanking.transfer.failed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was refused and stored as Failed; nothing was posted',
@@ -167,7 +161,7 @@ export const transferEvents = {
     },
     example: {
       transfer: { ...transferExample, status: 'Failed', failure_code: 'insufficient_funds' },
-      ...exampleAsked,
+      ...example.asked,
     },
   }),
   /** The transfer that reverses another one. The key is the reversed transfer. */
@@ -182,22 +176,22 @@ export const transferEvents = {
     example: {
       transfer: {
         ...transferExample,
-        transfer_id: `trf_${exampleBits(1)}`,
+        transfer_id: `trf_${example.bits(1)}`,
         from_account_id: transferExample.to_account_id,
         to_account_id: transferExample.from_account_id,
         description: 'paid twice',
         reverses_transfer_id: transferExample.transfer_id,
       },
-      operation_id: `opr_${exampleBits(1)}`,
-      ...exampleAsked,
+      operation_id: `opr_${example.bits(1)}`,
+      ...example.asked,
     },
   }),
 };
 
 export const transferMeanings = {
   fields: {
-    transfer_id: `The transfer: \`trf_\` and 32 hexadecimal digits, ${opaque}; in a transaction, the transfer to which it belongs`,
-    'Transfer.currency': postingCurrency,
+    transfer_id: `The transfer: \`trf_\` and 32 hexadecimal digits, ${meaning.opaque}; in a transaction, the transfer to which it belongs`,
+    'Transfer.currency': meaning.postingCurrency,
     'Transfer.status':
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transfers.account_id': 'Only transfers from or to this account',
@@ -223,7 +217,7 @@ export const transferMeanings = {
       action: 'Correct one of them.',
       example: [
         'to_account_id must differ from from_account_id',
-        { details: { transaction_id: exampleIds.transaction } },
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
     destination_refused: {
@@ -232,21 +226,17 @@ export const transferMeanings = {
       action: 'Ask the recipient.',
       example: [
         'the destination account cannot take this payment',
-        { details: { transaction_id: exampleIds.transaction } },
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
     amount_exceeds_outstanding: {
       meaning: 'The payment exceeds the outstanding amount of the Loan.',
       action: "Pay at most the Loan's balance.",
       example: [
-        `the amount exceeds the outstanding principal of loan account ${exampleIds.account}`,
-        { details: { transaction_id: exampleIds.transaction } },
+        `the amount exceeds the outstanding principal of loan account ${example.ids.account}`,
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
-    transfer_not_found: {
-      meaning: 'The transfer does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`transfer ${exampleIds.transfer} not found`],
-    },
+    transfer_not_found: meaning.notFound('transfer', example.ids.transfer),
   },
 } satisfies Meanings;

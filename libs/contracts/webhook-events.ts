@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import * as event from './event-fields.ts';
-import { exampleBits, exampleTime } from './examples.ts';
+import { event, example } from './subject.ts';
 
 /** The events of webhooks, apart from webhooks.ts, whose patterns name the types of all events. */
 export const webhookEvents = {
@@ -19,11 +18,11 @@ export const webhookEvents = {
       disabled_at: event.moment,
     },
     example: {
-      webhook_id: `whk_${exampleBits()}`,
+      webhook_id: `whk_${example.bits()}`,
       client_id: null,
       reason: 'failing',
       failing_since: '2025-12-28T03:04:05.678Z',
-      disabled_at: exampleTime,
+      disabled_at: example.time,
     },
   }),
 };

@@ -1,22 +1,13 @@
 import { z } from 'zod';
-import type { EndpointRows } from './endpoint-row.ts';
 import { anyPattern, knownTypes, typesOf } from './event-feed.ts';
-import { exampleActor, exampleIds, exampleStamps, exampleTime } from './examples.ts';
-import * as field from './fields.ts';
-import { type Meanings, utc } from './meanings.ts';
-import * as message from './message-fields.ts';
 import { outboxStateSchema } from './operations.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
 
 /** Webhooks (contract: webhooks): events sent to a URL, and their deliveries. */
 
 /** The type of a test event. A webhook receives it regardless of its event_types. */
 export const testEventType = 'corebanking.webhook.test.v1';
-
-/**
- * Webhooks and GET /events: resources, bodies, and parameters. Event types have no prefix and version here:
- * `transaction.completed`.
- */
 
 const pattern = z
   .string()
@@ -97,25 +88,25 @@ const webhookChanges = z.object({
 const deliveryFilters = z.strictObject({ status: deliveryStatus.optional(), ...field.page });
 
 const webhook = {
-  webhook_id: exampleIds.webhook,
+  webhook_id: example.ids.webhook,
   url: 'https://receiver.example/bank',
   event_types: ['transaction.*'],
   description: 'Bookkeeping',
   status: 'Active',
   client_id: null,
-  created_by: exampleActor,
-  ...exampleStamps,
+  created_by: example.actor,
+  ...example.stamps,
   failing_since: null,
   previous_secret_ends_at: null,
 };
 const webhookSecret = { secret: 'whsec_<base64>' };
 const delivery = {
-  delivery_id: exampleIds.delivery,
-  webhook_id: exampleIds.webhook,
+  delivery_id: example.ids.delivery,
+  webhook_id: example.ids.webhook,
   event_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
   event_type: 'corebanking.transaction.completed.v1',
   status: 'Delivered',
-  created_at: exampleTime,
+  created_at: example.time,
   next_attempt_at: null,
   finished_at: '2026-01-02T03:04:10.912Z',
   attempts: [
@@ -128,7 +119,7 @@ const delivery = {
     { attempted_at: '2026-01-02T03:04:10.900Z', duration_ms: 12, response_status: 204, error: null },
   ],
 };
-const underWay = { ...delivery, status: 'Pending', next_attempt_at: exampleTime, finished_at: null, attempts: [] };
+const underWay = { ...delivery, status: 'Pending', next_attempt_at: example.time, finished_at: null, attempts: [] };
 
 export const webhookEndpoints = {
   create_webhook: {
@@ -190,9 +181,7 @@ export const webhookEndpoints = {
     route: 'POST /webhooks/:webhook_id/secret-rotation',
     summary: 'Rotate the secret of a webhook',
     scope: 'webhooks:manage',
-    body: z.strictObject({
-      overlap_seconds: field.orNumber(86400, field.wholeNumber(0, 30 * 86400)),
-    }),
+    body: z.strictObject({ overlap_seconds: field.orNumber(86400, field.wholeNumber(0, 30 * 86400)) }),
     description:
       'During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest.',
     result: webhookWithSecretSchema,
@@ -294,15 +283,15 @@ export const webhookMeanings = {
     'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
     'Delivery.status': 'Pending: will be attempted; Delivered; Failed: will not be attempted again',
     'list_deliveries.status': 'Only deliveries with this status',
-    failing_since: `Since when all deliveries have failed, ${utc}; null: the last one succeeded`,
-    previous_secret_ends_at: `Until when the previous secret also signs, ${utc}; null: there is none`,
+    failing_since: `Since when all deliveries have failed, ${meaning.utc}; null: the last one succeeded`,
+    previous_secret_ends_at: `Until when the previous secret also signs, ${meaning.utc}; null: there is none`,
     secret: 'The signing secret, `whsec_…`: shown only once, when it is created',
     event_id: "The event's `id`, also sent as webhook-id",
     event_type: 'Type of the event, such as corebanking.transaction.completed.v1',
-    next_attempt_at: `The next attempt, ${utc}; null: it waits for an earlier event of the account, or is not Pending`,
-    finished_at: `When it was delivered or failed finally, ${utc}; null: not yet`,
+    next_attempt_at: `The next attempt, ${meaning.utc}; null: it waits for an earlier event of the account, or is not Pending`,
+    finished_at: `When it was delivered or failed finally, ${meaning.utc}; null: not yet`,
     attempts: 'Oldest first',
-    attempted_at: `When the request was sent, ${utc}`,
+    attempted_at: `When the request was sent, ${meaning.utc}`,
     duration_ms: 'Time until the response in milliseconds',
     response_status: 'HTTP status of the response; null: none',
     'attempts.error': 'Why the attempt failed; null: it did not',
@@ -315,15 +304,11 @@ export const webhookMeanings = {
     webhook_id: 'whk_ and 32 hex digits',
   },
   errors: {
-    webhook_not_found: {
-      meaning: 'The webhook does not exist, or is not visible to this caller.',
-      action: 'Correct the id.',
-      example: [`webhook ${exampleIds.webhook} not found`],
-    },
+    webhook_not_found: meaning.notFound('webhook', example.ids.webhook),
     delivery_not_found: {
       meaning: 'The webhook has no such delivery.',
       action: 'Correct the id.',
-      example: [`delivery ${exampleIds.delivery} not found`],
+      example: [`delivery ${example.ids.delivery} not found`],
     },
   },
 } satisfies Meanings;

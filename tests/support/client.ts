@@ -5,7 +5,8 @@ import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { Client } from '#libs/contracts/clients.ts';
-import type { Entry, Transaction } from '#libs/contracts/transactions.ts';
+import type { Entry } from '#libs/contracts/entries.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { checkDocumented } from './documented.ts';
 

@@ -10,22 +10,16 @@ import { deadLetterMeanings } from '#libs/contracts/dead-letters.ts';
 import { erasureMeanings } from '#libs/contracts/erasure.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { feedMeanings } from '#libs/contracts/event-feed.ts';
-import { exampleIds } from '#libs/contracts/examples.ts';
 import { holdMeanings } from '#libs/contracts/holds.ts';
-import {
-  actorForms,
-  type ErrorMeaning,
-  inUnits,
-  invalidExample,
-  type Meanings,
-  utc,
-} from '#libs/contracts/meanings.ts';
+import type { ErrorMeaning } from '#libs/contracts/meanings.ts';
 import { noteMeanings } from '#libs/contracts/notes.ts';
 import { operationsMeanings } from '#libs/contracts/operations.ts';
+import { reversalMeanings } from '#libs/contracts/reversals.ts';
 import { searchMeanings } from '#libs/contracts/search.ts';
 import { signInMeanings } from '#libs/contracts/sign-ins.ts';
 import { statementMeanings } from '#libs/contracts/statements.ts';
 import { statisticsMeanings } from '#libs/contracts/statistics.ts';
+import { example, type Meanings, meaning } from '#libs/contracts/subject.ts';
 import { timelineMeanings } from '#libs/contracts/timeline.ts';
 import { transactionMeanings } from '#libs/contracts/transactions.ts';
 import { transferMeanings } from '#libs/contracts/transfers.ts';
@@ -40,7 +34,7 @@ const shared = {
     metadata:
       "The caller's own texts for the resource, by name: at most 20 of at most 500 characters, names of 1 to 40 characters a-z 0-9 _ . -; stored unchanged, and published in events, so without personal data; omitted if not set",
     currency: 'ISO 4217 code in upper case',
-    amount: `Greater than 0, ${inUnits}`,
+    amount: `Greater than 0, ${meaning.inUnits}`,
     description: 'Free text, at most 255 characters; null: none',
     idempotency_key: 'Only what requests with this Idempotency-Key created: 1 to 255 printable ASCII characters',
     from: 'Posted at or after this time: ISO 8601 date or time; a date means midnight UTC',
@@ -48,8 +42,8 @@ const shared = {
     limit: 'Maximum number of items per page; a page also ends at 1 MiB',
     cursor: 'From the Link with rel="next" of the previous page; opaque, and valid only with the same filters',
     order: 'desc: newest first; asc: oldest first',
-    created_at: `When the request was accepted, ${utc}`,
-    updated_at: `When it was last changed, ${utc}`,
+    created_at: `When the request was accepted, ${meaning.utc}`,
+    updated_at: `When it was last changed, ${meaning.utc}`,
     message: 'A description of the error for people; programs should use `code`',
     'health.message': 'Says that the service is running',
     'health.status': 'Always success',
@@ -59,16 +53,16 @@ const shared = {
     errors: 'All violations, if fields or parameters are invalid',
     details: 'Additional data, by name',
     field: 'The dotted path of the field, or the name of the parameter or header',
-    created_by: `Who created it: ${actorForms}`,
-    expires_at: `When it expires, ${utc}`,
-    actor: `Who did it: ${actorForms}, \`unauthenticated\`, or \`various\` in a summary`,
+    created_by: `Who created it: ${meaning.actorForms}`,
+    expires_at: `When it expires, ${meaning.utc}`,
+    actor: `Who did it: ${meaning.actorForms}, \`unauthenticated\`, or \`various\` in a summary`,
     topic: 'Topic, without prefix',
     partition: 'Partition number, from 0',
     key: 'Key of the message; null: none',
     complete: 'false if the scan limit was reached and there is more',
-    requested_by: `Who requested it: ${actorForms}`,
-    decided_by: `Who decided: ${actorForms}; null: not decided`,
-    decided_at: `When it was decided, ${utc}; null: not decided`,
+    requested_by: `Who requested it: ${meaning.actorForms}`,
+    decided_by: `Who decided: ${meaning.actorForms}; null: not decided`,
+    decided_at: `When it was decided, ${meaning.utc}; null: not decided`,
   },
   eventFields: {
     actor: 'The caller: key:<family of the API key>, jwt:<issuer>|<subject>, or system',
@@ -94,7 +88,7 @@ const shared = {
     validation_failed: {
       meaning: 'A field, parameter, or header is missing or malformed; `errors` lists all of them.',
       action: 'Correct what `errors` lists.',
-      example: invalidExample('email', 'validation_failed', 'must be an e-mail address'),
+      example: meaning.invalidExample('email', 'validation_failed', 'must be an e-mail address'),
     },
     malformed_json: {
       meaning:
@@ -105,42 +99,46 @@ const shared = {
     unknown_field: {
       meaning: 'The body has a field that does not exist, or that belongs to the other client type.',
       action: 'Remove it.',
-      example: invalidExample('foo', 'unknown_field', 'is not a known field'),
+      example: meaning.invalidExample('foo', 'unknown_field', 'is not a known field'),
     },
     unknown_parameter: {
       meaning: 'A query parameter does not exist. It is refused so that a mistyped filter does not list everything.',
       action: 'Correct its name.',
-      example: invalidExample('foo', 'unknown_parameter', 'is not a known parameter'),
+      example: meaning.invalidExample('foo', 'unknown_parameter', 'is not a known parameter'),
     },
     invalid_cursor: {
       meaning: 'The cursor does not belong to this list with these filters.',
       action: 'Use the `Link` of the previous page, with the same filters.',
-      example: invalidExample('cursor', 'invalid_cursor', 'is not one of this list with these filters'),
+      example: meaning.invalidExample('cursor', 'invalid_cursor', 'is not one of this list with these filters'),
     },
     invalid_amount: {
       meaning: 'The amount is not a JSON number, or not greater than 0.',
       action: 'Send a number, not a string.',
-      example: invalidExample('amount', 'invalid_amount', 'must be greater than 0'),
+      example: meaning.invalidExample('amount', 'invalid_amount', 'must be greater than 0'),
     },
     invalid_amount_precision: {
       meaning: 'The amount has more decimal places than its currency.',
       action: 'Round it; the bank never does.',
-      example: invalidExample('amount', 'invalid_amount_precision', 'has more decimal places than USD has'),
+      example: meaning.invalidExample('amount', 'invalid_amount_precision', 'has more decimal places than USD has'),
     },
     amount_too_large: {
       meaning: 'The amount exceeds 10^15 - 1 minor units.',
       action: 'Split it.',
-      example: invalidExample('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),
+      example: meaning.invalidExample('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),
     },
     unsupported_currency: {
       meaning: 'The currency is not an ISO 4217 code in upper case.',
       action: 'Correct it.',
-      example: invalidExample('currency', 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
+      example: meaning.invalidExample(
+        'currency',
+        'unsupported_currency',
+        'must be an ISO 4217 currency code in upper case',
+      ),
     },
     invalid_status_transition: {
       meaning: 'It has already been decided, or its state does not allow this.',
       action: 'Read it again.',
-      example: [`dead letter ${exampleIds.dead_letter} is already dropped`],
+      example: [`dead letter ${example.ids.dead_letter} is already dropped`],
     },
     duplicate_external_id: {
       meaning: 'Another client, or another account, has this external_id.',
@@ -197,7 +195,7 @@ const shared = {
     version_mismatch: {
       meaning: 'The resource has changed since the ETag in `If-Match` was read.',
       action: 'Read it again and repeat the change if it still applies.',
-      example: [`client ${exampleIds.client} has changed: If-Match does not name its current version`],
+      example: [`client ${example.ids.client} has changed: If-Match does not name its current version`],
     },
     body_too_large: {
       meaning: 'The body exceeds the size limit, or has more than 40,000 names and values.',
@@ -240,8 +238,8 @@ const shared = {
       action:
         'Repeat it with the same Idempotency-Key. Without one, GET that id first: 503 means that its outcome is still not known, 404 that nothing was executed or ever will be.',
       example: [
-        `the outcome of ${exampleIds.transaction} is not known yet: repeat the request with the same Idempotency-Key`,
-        { details: { transaction_id: exampleIds.transaction } },
+        `the outcome of ${example.ids.transaction} is not known yet: repeat the request with the same Idempotency-Key`,
+        { details: { transaction_id: example.ids.transaction } },
       ],
     },
   },
@@ -255,6 +253,7 @@ const subjects = [
   noteMeanings,
   statementMeanings,
   transactionMeanings,
+  reversalMeanings,
   transferMeanings,
   holdMeanings,
   batchMeanings,

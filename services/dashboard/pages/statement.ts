@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client } from '#libs/contracts/clients.ts';
+import type { Entry } from '#libs/contracts/entries.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
-import type { Entry } from '#libs/contracts/transactions.ts';
 import { amountText, dayOf, endOf, momentOf, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';

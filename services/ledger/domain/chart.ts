@@ -1,5 +1,5 @@
 import type { AccountType } from '#libs/contracts/accounts.ts';
-import type { Direction, Side } from '#libs/contracts/transactions.ts';
+import type { Direction, Side } from '#libs/contracts/entries.ts';
 
 /**
  * The chart of accounts (contract: double-entry). `credit` means that the balance of this account rises,

@@ -1,10 +1,11 @@
+import type { Direction } from '#libs/contracts/entries.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
-import type { Direction, TransactionType } from '#libs/contracts/transactions.ts';
+import type { TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
 import {

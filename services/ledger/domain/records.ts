@@ -1,11 +1,12 @@
 import type { AccountStatus } from '#libs/contracts/accounts.ts';
+import type { Direction, Entry, Side } from '#libs/contracts/entries.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import type { failureCodes } from '#libs/contracts/event-fields.ts';
 import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import type { Direction, Entry, Side, Transaction, TransactionType } from '#libs/contracts/transactions.ts';
+import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import type { LedgerAccountType } from './chart.ts';
 

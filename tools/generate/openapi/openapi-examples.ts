@@ -1,15 +1,15 @@
 import { type Endpoint, type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
-import { exampleIds, exampleNumber } from '#libs/contracts/examples.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
+import { example } from '#libs/contracts/subject.ts';
 import { errorMeanings } from '../meanings.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Returns an example of a path parameter. */
 export function exampleOf(name: string): string {
   const kind = kindOf(name);
-  if (kind) return exampleIds[kind];
-  return name === 'accountNumber' ? exampleNumber : name;
+  if (kind) return example.ids[kind];
+  return name === 'accountNumber' ? example.accountNumber : name;
 }
 
 export function requestExamples(name: EndpointName): Record<string, Json> {
@@ -25,5 +25,5 @@ export function answerExamples(name: EndpointName): Record<string, object> {
 /** Returns an error body with that code. */
 export function errorExample(code: ErrorCode): Json {
   const [message, rest] = errorMeanings[code].example;
-  return { status: 'error', ...refusal(code, message, rest), request_id: exampleIds.request };
+  return { status: 'error', ...refusal(code, message, rest), request_id: example.ids.request };
 }

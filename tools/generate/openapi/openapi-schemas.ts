@@ -9,6 +9,7 @@ import { systemAccountSchema, trialBalanceSchema } from '#libs/contracts/books.t
 import { clientSchema } from '#libs/contracts/clients.ts';
 import { deadLetterContentSchema, deadLetterSchema } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
+import { entrySchema } from '#libs/contracts/entries.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { cloudEventSchema } from '#libs/contracts/event-feed.ts';
 import { capturedHoldSchema, holdSchema } from '#libs/contracts/holds.ts';
@@ -18,7 +19,7 @@ import { searchHitSchema } from '#libs/contracts/search.ts';
 import { balanceAtSchema, entryLineSchema, statementSchema } from '#libs/contracts/statements.ts';
 import { postingStatisticsSchema } from '#libs/contracts/statistics.ts';
 import { timelineSchema } from '#libs/contracts/timeline.ts';
-import { entrySchema, transactionSchema } from '#libs/contracts/transactions.ts';
+import { transactionSchema } from '#libs/contracts/transactions.ts';
 import { transferSchema } from '#libs/contracts/transfers.ts';
 import { deliverySchema, webhookSchema, webhookWithSecretSchema } from '#libs/contracts/webhooks.ts';
 

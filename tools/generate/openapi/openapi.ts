@@ -1,4 +1,4 @@
-import { approvableCommand, approvalSchema, waitingExample } from '#libs/contracts/approvals.ts';
+import { approvableCommand, approvalSchema, exampleApproval } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -319,7 +319,7 @@ function withApproval(pending: Json | undefined): Json {
     properties: { status: successStatus, data: described(schemaRef(approvalSchema)) },
     required: ['status', 'data'],
   };
-  const examples = { approval: { value: { status: 'success', data: waitingExample } } };
+  const examples = { approval: { value: { status: 'success', data: exampleApproval } } };
   const headers = { ...knownCallersHeaders(), Location: header('Location'), 'Idempotent-Replayed': header('Replayed') };
   if (!pending)
     return {

@@ -2,6 +2,18 @@ import type { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import type { Scope } from './scopes.ts';
 
+export * as event from './event-fields.ts';
+export * as example from './examples.ts';
+export * as field from './fields.ts';
+export type { Meanings } from './meanings.ts';
+export * as meaning from './meanings.ts';
+export * as message from './message-fields.ts';
+
+/**
+ * What the files of the subjects (holds.ts, webhooks.ts) are made of. A subject has its rows of the tables of endpoints,
+ * messages, and events, and what the generated documents say about it.
+ */
+
 /**
  * A row of the endpoints table (endpoints.ts), which derives absent fields. Paths use fastify's syntax (`:name`).
  *
