@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { phone, phoneParameter } from './phones.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
-import { text } from './texts.ts';
+import { nameText, text } from './texts.ts';
 
 /** Clients (contract: clients): people and organizations that have accounts. */
 
@@ -59,10 +59,10 @@ const email = z
 const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
 
 const clientNames = {
-  first_name: text(1, 100),
-  last_name: text(1, 100),
-  company_name: text(1, 200),
-  registration_number: text(1, 64),
+  first_name: nameText(1, 100),
+  last_name: nameText(1, 100),
+  company_name: nameText(1, 200),
+  registration_number: nameText(1, 64),
 };
 
 const retailBody = z

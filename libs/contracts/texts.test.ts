@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { z } from 'zod';
-import { text } from './texts.ts';
+import { nameText, text } from './texts.ts';
 
 const broken = (schema: z.ZodType, value: unknown) =>
   schema.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
 const matches = (schema: z.ZodType, value: string) => new RegExp(String(schema.meta()?.['pattern']), 'u').test(value);
 
 describe('texts', () => {
-  const name = text(1, 100);
+  const name = nameText(1, 100);
+  const prose = text(1, 255);
   const address = text(0, 500, { lines: true });
 
   test.each([
@@ -28,22 +29,72 @@ describe('texts', () => {
     ['\u200ca', 'joiners'],
     ['a\u200d b', 'joiners'],
     ['1\u200d2', 'joiners'],
-    ['\u200b', 'visible'],
-    ['\u3164', 'visible'],
-    ['\u00ad\u2060', 'visible'],
+    ['Ann\u200da', 'joiners'],
+    ['म\u200d', 'joiners'],
+    ['👨\u200d👩\u200d👧', 'joiners'],
+    ['a\u2028b', 'line or paragraph'],
+    ['a\u2029b', 'line or paragraph'],
+    ['An\u200bn', 'invisible'],
+    ['An\u00adn', 'invisible'],
+    ['Ann\u034f', 'invisible'],
+    ['Ann\ufe0f', 'invisible'],
+    ['葛\u{e0100}', 'invisible'],
+    ['한\u3164국', 'invisible'],
+    ['\u200b', 'invisible'],
+    ['\u00ad\u2060', 'invisible'],
     ['\u2800', 'visible'],
     ['   ', '1 to 100'],
     ['', '1 to 100'],
   ])('a name refuses %j: %s', (value, words) => {
-    // contract: clients-10
+    // contract: clients-10, clients-11, clients-12
     expect(broken(name, value)).toEqual([expect.stringContaining(words)]);
   });
 
-  test.each(['Wanjikũ', '愛', 'محمد', 'नमस्ते', 'क्\u200dष', 'می\u200cخواهم', "O'Brien-Ståhl", '😀', 'e\u0301', '১২'])(
-    'a name accepts %s',
+  test.each([
+    'Wanjikũ',
+    '愛',
+    'محمد',
+    'नमस्ते',
+    'क्\u200dष',
+    'می\u200cخواهم',
+    'അവന്\u200d',
+    'ശ്രീ',
+    'ශ්\u200dරී',
+    'ক্\u200d',
+    'র\u200d্যাচেল',
+    "O'Brien-Ståhl",
+    '😀',
+    'e\u0301',
+    '১২',
+  ])('a name accepts %s', (value) => {
+    // contract: clients-11
+    expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
+  });
+
+  test.each([
+    'dinner 👨\u200d👩\u200d👧',
+    '🏳️\u200d🌈',
+    '👩🏽\u200d💻',
+    '❤️\u200d🔥',
+    '🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}',
+    '1️⃣',
+    '🇰🇪',
+  ])('a description accepts %s, and a name only what has no joiner and no invisible character', (value) => {
+    // contract: clients-12
+    expect([prose.parse(value), matches(prose, value)]).toEqual([value, true]);
+    expect(name.safeParse(value).success).toBe(value === '🇰🇪');
+  });
+
+  test.each(['a👨\u200d', '\u{e0067}x', '👨\u200d\u200d👩', 'a\u200db'])('a description refuses %j', (value) => {
+    // contract: clients-12
+    expect(prose.safeParse(value).success).toBe(false);
+  });
+
+  test.each(['Ann\n', '\tAnn', ' Ann ', '\u00a0Ann\u3000', '\u2028Ann', '\ufeffAnn\r\n'])(
+    '%j is trimmed, then checked',
     (value) => {
-      // contract: clients-11
-      expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
+      // contract: clients-12
+      expect([name.parse(value), matches(name, value)]).toEqual(['Ann', true]);
     },
   );
 

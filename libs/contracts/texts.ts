@@ -8,51 +8,68 @@ const controls = '\\u0000-\\u001f\\u007f-\\u009f';
 /** Bidirectional controls: they change the visible order of characters. */
 const bidi = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 const noncharacters = '\\ufdd0-\\ufdef\\ufffe\\uffff';
-const shown = `[^${controls}${bidi}${noncharacters}]`;
+const shown = `[^${controls}${bidi}${noncharacters}\\u2028\\u2029]`;
 const shownOrLineFeed = `(${shown}|\\n)`;
 
 /** Any string that our JSON parser accepts, as a JSON Schema pattern. */
 export const textWithoutNul = '^[^\\u0000]*$';
 
+/** Letters and marks of scripts in which joiners change the letters beside them. */
+const joining = `\\p{scx=${'Arab Syrc Mand Mong Nkoo Adlm Rohg Beng Deva Gujr Guru Knda Khmr Mlym Mymr Orya Sinh Taml Telu Tibt Bali Java Sund Cakm Newa Limb Mtei Sylo Saur Kthi Gran Tirh Sidd Modi Takr'
+  .split(' ')
+  .join('}\\p{scx=')}}`;
+/** The viramas of those scripts (Canonical_Combining_Class 9), after which a word may end in a joiner (RFC 5892, A.1 and A.2). */
+const viramas =
+  '\\u094d\\u09cd\\u0a4d\\u0acd\\u0b4d\\u0bcd\\u0c4d\\u0ccd\\u0d3b\\u0d3c\\u0d4d\\u0dca\\u0f84\\u1039\\u103a\\u17d2\\u1b44\\u1baa\\u1bab\\ua806\\ua82c\\ua8c4\\ua9c0\\uaaf6\\uabed\\u{11046}\\u{110b9}\\u{11133}\\u{11134}\\u{1134d}\\u{11442}\\u{114c2}\\u{115bf}\\u{1163f}\\u{116b6}';
+const needed = new RegExp(
+  `(?<=[\\p{L}\\p{M}])(?<=[${joining}])[\\u200c\\u200d](?=[${joining}])(?=[\\p{L}\\p{M}])|(?<=[${viramas}])[\\u200c\\u200d]`,
+  'gu',
+);
+/** Sequences that Unicode recommends for general interchange (UTS 51): families, flags, skin tones. */
+const emoji = /\p{RGI_Emoji}/gv;
+
+/** A rule is broken by a text in which it finds something, after line feeds, emoji, and joiners in their places are taken out. */
 const rules: [RegExp, string][] = [
   [/\p{Cc}/u, 'must not contain control characters'],
   [new RegExp(`[${bidi}]`), 'must not contain characters that change the direction of writing'],
+  [/[\u2028\u2029]/, 'must not contain line or paragraph separators'],
   [/[\u{e0000}-\u{e007f}]/u, 'must not contain tag characters'],
   // The range includes noncharacters.
   [/\p{Cn}/u, 'must not contain code points that are no characters'],
-  [
-    /(?<![\p{L}\p{M}])[\u200c\u200d]|[\u200c\u200d](?![\p{L}\p{M}])/u,
-    'must have joiners (ZWJ, ZWNJ) between letters or marks only',
-  ],
+  [/[\u200c\u200d]/, 'must have joiners (ZWJ, ZWNJ) only where the script of its letters needs them'],
 ];
+const invisible = /\p{Default_Ignorable_Code_Point}/u;
 const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}\u2800]/u;
 
 interface Form {
   /** Allows line feeds. CRLF becomes LF. */
   lines?: boolean;
+  /** Two names that look alike are the same: no emoji sequences, and no invisible character. */
+  isName?: boolean;
 }
 
-function ruleBrokenBy(value: string, { lines = false }: Form): string | undefined {
-  const checked = lines ? value.replaceAll('\n', ' ') : value;
-  return rules.find(([broken]) => broken.test(checked))?.[1];
+function ruleBrokenBy(value: string, { lines = false, isName = false }: Form): string | undefined {
+  const given = lines ? value.replaceAll('\n', ' ') : value;
+  const checked = (isName ? given : given.replace(emoji, '')).replace(needed, '');
+  const broken = rules.find(([pattern]) => pattern.test(checked))?.[1];
+  return broken ?? (isName && invisible.test(checked) ? 'must not contain invisible characters' : undefined);
 }
 
 /**
- * A text of `min`-`max` characters (code points) in any script, trimmed. If `min` is positive, it must have a
- * visible character.
+ * A text of `min`-`max` characters (code points) in any script. It is trimmed, then checked. If `min` is positive, it
+ * must have a visible character.
  */
 export function text(min: number, max: number, form: Form = {}) {
   const any = form.lines === true ? shownOrLineFeed : shown;
   return z
     .string()
     .transform((value, ctx) => {
-      const given = form.lines === true ? value.replaceAll('\r\n', '\n') : value;
-      const broken = ruleBrokenBy(given, form);
-      if (broken !== undefined) return violation(ctx, 'validation_failed', broken);
-      const trimmed = given.trim();
+      const trimmed = (form.lines === true ? value.replaceAll('\r\n', '\n') : value).trim();
       const length = [...trimmed].length;
       if (length < min || length > max)
         return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
+      const broken = ruleBrokenBy(trimmed, form);
+      if (broken !== undefined) return violation(ctx, 'validation_failed', broken);
       if (min > 0 && !visible.test(trimmed))
         return violation(ctx, 'validation_failed', 'must have a visible character');
       return trimmed;
@@ -62,7 +79,10 @@ export function text(min: number, max: number, form: Form = {}) {
       maxLength: max,
       pattern:
         min === 0
-          ? `^${any}*$`
-          : `^${any}*[^\\s${controls}${bidi}${noncharacters}\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8]${any}*$`,
+          ? `^\\s*${any}*\\s*$`
+          : `^\\s*${any}*[^\\s${controls}${bidi}${noncharacters}\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8]${any}*\\s*$`,
     });
 }
+
+/** The name of a person or a company: a text without emoji sequences and invisible characters, but joiners in their places. */
+export const nameText = (min: number, max: number) => text(min, max, { isName: true });
