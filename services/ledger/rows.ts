@@ -163,6 +163,10 @@ export async function readReversals(client: Queries, ids: string[]): Promise<Map
   return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
 }
 
+/** The dead-lettered commands `d` that have left no reply since. */
+export const fromUndecided =
+  'from dead_lettered_commands d where not exists (select from commands c where c.command_id = d.decided_as)';
+
 /**
  * Returns those of `ids` whose commands were dead-lettered and left no reply since. Those of which there is a
  * transaction by now are included.
@@ -170,8 +174,7 @@ export async function readReversals(client: Queries, ids: string[]): Promise<Map
 export async function readDeadLettered(client: Queries, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const { rows } = await client.query<{ command_id: string }>(
-    `select command_id from dead_lettered_commands d
-     where command_id = any($1::uuid[]) and not exists (select from commands c where c.command_id = d.decided_as)`,
+    `select d.command_id ${fromUndecided} and d.command_id = any($1::uuid[])`,
     [uuids(ids)],
   );
   const found = new Set(rows.map(({ command_id }) => command_id.replaceAll('-', '')));

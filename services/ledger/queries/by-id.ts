@@ -5,7 +5,7 @@ import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { batchColumns, prefixed, qualifyColumns, readDeadLettered, readTransactions } from '../rows.ts';
+import { batchColumns, fromUndecided, prefixed, qualifyColumns, readTransactions } from '../rows.ts';
 import { toBatchHead } from './batches.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
@@ -101,14 +101,16 @@ type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
  */
 export async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
   if (!isId(kind, id)) return notFound(id, kind);
-  if ((await readDeadLettered(pool, [id])).size > 0) return refused(deadLettered(id));
-  const { rowCount } = await pool.query({
-    name: 'is_decided',
-    text: `select from transactions where id_key(transaction_id) = id_key($1::uuid)
-      union all select from commands where command_id = $2::uuid limit 1`,
+  const { rows } = await pool.query<{ is_dead: boolean; is_decided: boolean }>({
+    name: 'unknown',
+    text: `select exists (select ${fromUndecided} and d.command_id = $1::uuid) as is_dead,
+      exists (select from transactions where id_key(transaction_id) = id_key($1::uuid))
+        or exists (select from commands where command_id = $2::uuid) as is_decided`,
     values: [bits(kind, id), commandKey(id)],
   });
-  return rowCount === 0 ? { ...notFound(id, kind), unseen: true } : notFound(id, kind);
+  const [row] = rows;
+  if (row?.is_dead) return refused(deadLettered(id));
+  return row?.is_decided ? notFound(id, kind) : { ...notFound(id, kind), unseen: true };
 }
 
 function notFound(id: string, kind: Kind): ReplyBody & { ok: false } {
