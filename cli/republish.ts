@@ -4,7 +4,7 @@ import { countRepublishable, republish } from '#libs/postgres/outbox/republish.t
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { errorMessage } from '#libs/service/logger.ts';
 import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
-import { republishMasters } from '#services/accounts/masters.ts';
+import { republishSnapshots } from '#services/accounts/snapshot-events.ts';
 import { republishAllBalances } from '#services/ledger/batch/republish.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
@@ -60,7 +60,7 @@ Examples:
         );
       if (masters)
         await withOutbox('accounts', async (pool) => {
-          const { accounts, clients } = await republishMasters(pool, 'accounts', new Date().toISOString());
+          const { accounts, clients } = await republishSnapshots(pool, 'accounts', new Date().toISOString());
           print(`accounts: the master data of ${accounts} accounts and ${clients} clients will be published`);
         });
       if (keys)

@@ -194,7 +194,7 @@ describe('layout', () => {
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
       commands: [
         'outcome.ts',
-        'masters.ts',
+        'snapshot-events.ts',
         'audit/',
         'clients/',
         'api-keys/',

@@ -9,9 +9,9 @@ import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts'
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import type { AccountsConfig } from './config.ts';
-import { masterStates } from './masters.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
+import { snapshotStates } from './snapshot-events.ts';
 
 /** Reading and publishing a dead letter together take less than the 5 s for which a transaction may be idle. */
 const deadLetterTimeoutMs = 2000;
@@ -35,7 +35,7 @@ export function createAccountsPublishing(
     schema,
     signReply: replySigner(prefix, keys),
     signEvent: eventSigner(config, keys),
-    states: masterStates(pool, common.now),
+    states: snapshotStates(pool, common.now),
   });
   return { ...publishing, deadLetters: createDeadLetterTopics(kafka, publishing.publishers.replies, common.logger) };
 }

@@ -13,10 +13,10 @@ import { finishApproval } from '../approvals/finish.ts';
 import { recordAudits } from '../audit/audit.ts';
 import { insertDeadLetters } from '../dead-letters/dead-letter-store.ts';
 import { finishErasure } from '../erasure/erasure.ts';
-import { mastersAfter } from '../masters.ts';
 import { type Decided, type Finished, type Outcome, refused } from '../outcome.ts';
 import { finishOpenings } from '../sagas/opening.ts';
 import { finishStatusChange } from '../sagas/status.ts';
+import { snapshotsAfter } from '../snapshot-events.ts';
 import type { Decoded } from './decode.ts';
 import { handle, type Surroundings } from './handlers.ts';
 import {
@@ -194,7 +194,7 @@ async function write(
     }
     effects.events.push(...outcome.events);
   }
-  effects.events.push(...(await mastersAfter(client, effects.events, now)));
+  effects.events.push(...(await snapshotsAfter(client, effects.events, now)));
   await writeEffects(client, effects);
   return { answers, outcomes, wrote: effects.events.length + effects.audits.length > 0 };
 }

@@ -13,18 +13,18 @@ import type { AccountRow } from './sagas/account-store.ts';
 import { accountColumns, toAccountMaster } from './sagas/account-store.ts';
 
 /**
- * The compacted topics account-masters and client-masters contain the current master data of every account and client,
- * without personal data. The transaction that writes the event of a change also writes the new state, while it holds the
+ * Snapshot events, on the compacted topics account-masters and client-masters: the current master data of every account
+ * and client, without personal data. The transaction that writes the event of a change also writes the new state, while it holds the
  * lock of the row. The outbox therefore has the states in the order of the changes.
  */
 const clientType = 'corebanking.client.v1';
 const accountType = 'corebanking.account.v1';
 
 /**
- * Returns the states of the accounts and clients in these events, and of the accounts of an erased client. Each names
- * the request of its event.
+ * Returns the snapshot events of the accounts and clients in these events, and of the accounts of an erased client. Each
+ * names the request of its event.
  */
-export async function mastersAfter(
+export async function snapshotsAfter(
   client: Queries,
   changes: readonly OutboxEvent[],
   now: string,
@@ -41,7 +41,7 @@ export async function mastersAfter(
     );
     accounts.push(...rows.map(({ account_id }) => account_id));
   }
-  return readMasters(client, { accounts, clients: keysOf('clients'), headers }, now);
+  return readSnapshots(client, { accounts, clients: keysOf('clients'), headers }, now);
 }
 
 interface Wanted {
@@ -51,7 +51,7 @@ interface Wanted {
   headers?: Map<string | null, OutboxEvent['headers']>;
 }
 
-async function readMasters(
+async function readSnapshots(
   client: Queries,
   { accounts, clients, headers = new Map() }: Wanted,
   time: string,
@@ -60,32 +60,34 @@ async function readMasters(
   if (accounts.length > 0) {
     // The state is not a condition, because Postgres could then read all of a list's index instead of the primary key.
     const { rows } = await client.query<AccountRow & { status_version: number; state: string }>({
-      name: 'account_masters',
+      name: 'account_snapshots',
       text: `select ${accountColumns}, status_version, state from accounts where account_id = any($1::text[]) order by account_id for share`,
       values: [accounts],
     });
     for (const { status_version, state, ...row } of rows) {
       if (state !== 'open') continue;
       const cause = headers.get(row.account_id) ?? headers.get(row.client_id);
-      states.push(stateOf(accountType, row.account_id, { account: toAccountMaster(row), status_version }, time, cause));
+      states.push(
+        snapshotEvent(accountType, row.account_id, { account: toAccountMaster(row), status_version }, time, cause),
+      );
     }
   }
   if (clients.length > 0) {
     const { rows } = await client.query<ClientRow>({
-      name: 'client_masters',
+      name: 'client_snapshots',
       text: `select ${clientColumns} from clients where client_id = any($1::text[]) order by client_id for share`,
       values: [clients],
     });
     for (const row of rows) {
       const { client_id, client_type, created_at, updated_at, erased_at } = row;
       const data = { client_id, client_type, created_at, updated_at, erased_at, ...namesOf(row) };
-      states.push(stateOf(clientType, client_id, data, time, headers.get(client_id)));
+      states.push(snapshotEvent(clientType, client_id, data, time, headers.get(client_id)));
     }
   }
   return states;
 }
 
-function stateOf<T extends typeof accountType | typeof clientType>(
+function snapshotEvent<T extends typeof accountType | typeof clientType>(
   type: T,
   key: string,
   data: EventData<T>,
@@ -96,7 +98,7 @@ function stateOf<T extends typeof accountType | typeof clientType>(
 }
 
 /** The states that the relay publishes again, because late copies of older ones may be the last records (decision 25). */
-export function masterStates(pool: Pool, now: () => number): States {
+export function snapshotStates(pool: Pool, now: () => number): States {
   const [accounts, clients] = [events[accountType].topic, events[clientType].topic];
   return {
     topics: [accounts, clients],
@@ -111,7 +113,7 @@ export function masterStates(pool: Pool, now: () => number): States {
 const atOnce = 500;
 
 /** Publishes the master data of every account and client again, and returns their numbers. */
-export async function republishMasters(
+export async function republishSnapshots(
   pool: Pool,
   schema: string,
   now: string,
@@ -137,7 +139,7 @@ export async function republishMasters(
 
 function republish(pool: Pool, wanted: Wanted, now: string): Promise<number> {
   return transaction(pool, async (client) => {
-    const states = await readMasters(client, wanted, now);
+    const states = await readSnapshots(client, wanted, now);
     await writeOutbox(client, states);
     return states.length;
   });
