@@ -34,6 +34,6 @@ test('an unresponsive connection is closed before a caller times out', async () 
     await publisher.publish({ topic, key: null, value: 'after', headers: {} }, { timeoutMs: 9_000 });
   } finally {
     await publisher.stop({ timeoutMs: 0 });
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
   }
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { Proxy } from '../../tests/support/proxy.ts';
 import { isRetryable, leavesConnectionSound, uniqueViolation } from './errors.ts';
 import type { Pool, Queries } from './pool.ts';
 import { createPool } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';
-import { createTestProxy } from './test/test-proxy.ts';
 import { transaction } from './transaction.ts';
 
 const database = await createTestDatabase();
@@ -202,15 +202,15 @@ describe('network failures', () => {
     connection_timeout_ms: 2000,
   };
 
-  async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>) {
+  async function withProxy(fn: (proxy: Proxy, pool: Pool) => Promise<void>) {
     await observer.query('truncate t');
-    const proxy = await createTestProxy(database.url);
+    const proxy = await new Proxy({ target: database.url }).start();
     const pool = createPool({ ...options, url: proxy.url }, silent);
     try {
       await fn(proxy, pool);
     } finally {
       await pool.end();
-      proxy.close();
+      await proxy.stop();
     }
   }
 
@@ -219,13 +219,13 @@ describe('network failures', () => {
       const error = await catchFailure(
         transaction(pool, async (client) => {
           await insert(client, 1);
-          proxy.cut();
+          await proxy.set({ kind: 'cut' });
           await insert(client, 2);
         }),
       );
       const refused = await catchFailure(transaction(pool, (client) => insert(client, 3)));
       expect([error, refused]).toEqual([expect.any(Error), expect.any(Error)]);
-      proxy.open();
+      await proxy.heal();
       await transaction(pool, (client) => insert(client, 4));
       expect(await ids()).toEqual([4]);
     }));
@@ -235,12 +235,12 @@ describe('network failures', () => {
       const error = await catchFailure(
         transaction(pool, async (client) => {
           await insert(client, 1);
-          proxy.silence();
+          await proxy.set({ kind: 'silent' });
           await insert(client, 2);
         }),
       );
       expect(String(error)).toContain('Query read timeout');
-      proxy.open();
+      await proxy.heal();
       await transaction(pool, (client) => insert(client, 4));
       expect(await ids()).toEqual([4]);
     }));

@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestProxy, type TestProxy } from '#libs/postgres/test/test-proxy.ts';
 import {
   type ApprovalNeededError,
   type Bank,
@@ -14,6 +13,7 @@ import {
 } from '../../clients/typescript/index.ts';
 import { MAIN_CLIENT } from '../../tools/local/bank.ts';
 import { type RestTransaction, retail } from '../support/client.ts';
+import { Proxy } from '../support/proxy.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
@@ -21,11 +21,11 @@ import { eventually, useBank } from '../support/world.ts';
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
-let proxy: TestProxy;
+let proxy: Proxy;
 let bank: Bank;
 let account_id: string;
 beforeAll(async () => {
-  proxy = await createTestProxy(api.baseUrl);
+  proxy = await new Proxy({ target: api.baseUrl }).start();
   bank = createBank({ baseUrl: proxy.url, apiKey: world.bank.api_key });
   const { client_id } = await bank.createClient(retail() as Parameters<Bank['createClient']>[0]);
   ({ account_id } = await bank.openAccount({
@@ -35,7 +35,7 @@ beforeAll(async () => {
     initial_deposit: 100,
   }));
 });
-afterAll(() => proxy?.close());
+afterAll(() => proxy?.stop());
 
 const deposit = (amount: number) => ({ account_id, transaction_type: 'Deposit', amount }) as const;
 const booked = async (amount: number) =>
@@ -50,11 +50,11 @@ const failure = (call: Promise<unknown>): Promise<unknown> =>
 
 describe('a call is executed once', () => {
   it('posts once although the connection breaks between request and response', async () => {
-    proxy.silence();
+    await proxy.set({ kind: 'silent' });
     const call = bank.createTransaction(deposit(5));
     await eventually(async () => (await booked(5)) === 1);
-    proxy.cut();
-    proxy.open();
+    await proxy.set({ kind: 'cut' });
+    await proxy.heal();
     expect(await call).toMatchObject({ status: 'Completed', amount: 5 });
     expect(await booked(5)).toBe(1);
   });
@@ -137,24 +137,24 @@ describe('a call is executed once', () => {
   });
 
   it('repeats after a 408, for which the bank had not received the whole request, with the same key', async () => {
-    proxy.truncate();
+    await proxy.set({ kind: 'truncate' });
     const options = { baseUrl: proxy.url, apiKey: world.bank.api_key, attemptTimeoutMs: 40_000 };
     const booking = createBank(options).createTransaction(deposit(11));
     const refused = await failure(createBank({ ...options, attempts: 1 }).createTransaction(deposit(11.5)));
     expect(refused).toMatchObject({ status: 408, code: 'request_timeout' });
-    proxy.open();
+    await proxy.heal();
     expect(await booking).toMatchObject({ status: 'Completed', amount: 11 });
     expect([await booked(11), await booked(11.5)]).toEqual([1, 0]);
   });
 
   it('aborts with its signal, also while waiting', async () => {
-    proxy.cut();
+    await proxy.set({ kind: 'cut' });
     const stop = new AbortController();
     const call = failure(bank.getAccount({ account_id }, { signal: stop.signal }));
     stop.abort('enough');
     expect(await call).toBe('enough');
     expect(await failure(bank.getAccount({ account_id }, { deadlineMs: 300 }))).toBeInstanceOf(NoAnswerError);
-    proxy.open();
+    await proxy.heal();
     expect(await failure(bank.getAccount({ account_id }, { signal: AbortSignal.abort('never') }))).toBe('never');
   });
 });

@@ -12,13 +12,13 @@ import type { States } from '#libs/postgres/outbox/stale-states.ts';
 
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
 import { schema as accountsSchema } from '../../services/accounts/schema.ts';
 import { newId, startHarness } from '../../services/accounts/test/harness.ts';
 import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
 import { republishBalances } from '../../services/ledger/batch/republish.ts';
 import { startLedger } from '../../services/ledger/test/harness.ts';
 import { eventually } from '../support/eventually.ts';
+import { Proxy } from '../support/proxy.ts';
 
 /**
  * Messages that are written to a compacted topic after newer ones of their key: relays against a real Postgres and a real
@@ -27,7 +27,7 @@ import { eventually } from '../support/eventually.ts';
 const kafka = testKafka();
 const proxy = new FaultProxy();
 beforeAll(() => proxy.open());
-afterAll(() => proxy.set('refuse'));
+afterAll(() => proxy.set({ kind: 'refuse' }));
 
 const waitMs = 20_000;
 const warmUp = 'warm-up';
@@ -54,7 +54,7 @@ async function startRelay(
   client: KafkaClient = kafka,
   around: (send: () => Promise<void>) => Promise<void> = (send) => send(),
 ) {
-  const database = await createTestProxy(url);
+  const database = await new Proxy({ target: url }).start();
   const pool = createPool({ url: database.url, application_name: 'relay', schema, connection_timeout_ms: 500 }, silent);
   const publisher = new Publisher(client, { logger: silent, topics: anyTopic(), name: 'relay' });
   await publisher.start();
@@ -80,14 +80,14 @@ async function startRelay(
   relay.start();
   const kill = (): void => {
     isKilled = true;
-    database.cut();
+    void database.set({ kind: 'cut' });
   };
   onTestFinished(async () => {
     await relay.stop();
     await Promise.all([publisher.stop({ timeoutMs: 0 }), pool.end()]);
-    database.close();
+    await database.stop();
   });
-  return { relay, cut: () => database.cut(), mend: () => database.open(), kill };
+  return { relay, cut: () => void database.set({ kind: 'cut' }), mend: () => void database.heal(), kill };
 }
 
 /** Returns all records of a topic but the first ones of relays, in order. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
 import { retail } from '../support/client.ts';
+import { Proxy } from '../support/proxy.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests processes that cannot use the database while others of their service can. */
@@ -31,7 +31,7 @@ it('a ledger that starts without its database takes no partitions from the other
 
 it('processes that lose their database let the others take their partitions, and take their share again', async () => {
   const accounts = await together(count, () => api.newAccount());
-  const proxy = await createTestProxy(world.bank.database_url);
+  const proxy = await new Proxy({ target: world.bank.database_url }).start();
   const cutOff = [world.bank.process('ledger-2'), world.bank.process('accounts-2')];
   const are = (status: number) => async () => {
     const found = await Promise.all(cutOff.map(async ({ health_url }) => (await fetch(health_url)).status));
@@ -39,7 +39,7 @@ it('processes that lose their database let the others take their partitions, and
   };
   for (const one of cutOff) await one.startWith({ DATABASE_URL: proxy.url });
   await eventually(are(200), 45_000);
-  proxy.silence();
+  await proxy.set({ kind: 'silent' });
   // While the fault lasts, everything is executed and read again, by the processes that can.
   const everything = async () => [
     ...(await depositsToAll(accounts)),
@@ -49,9 +49,9 @@ it('processes that lose their database let the others take their partitions, and
   await eventually(async () => (await everything()).every((status) => status === 200 || status === 201), 60_000);
   expect(await are(503)()).toBe(true);
   for (const { health_url } of cutOff) expect((await fetch(new URL('/livez', health_url))).status).toBe(200);
-  proxy.open();
+  await proxy.heal();
   await eventually(are(200), 45_000);
   expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
   for (const one of cutOff) await one.restart();
-  proxy.close();
+  await proxy.stop();
 }, 180_000);

@@ -9,9 +9,9 @@ import { startKafka } from '../../tools/local/kafka.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { postgresUrl, startPostgres } from '../../tools/local/postgres.ts';
+import { Proxy } from '../support/proxy.ts';
 import { staffEnv } from '../support/staff.ts';
 import { listPids, makeNode, makeServer, type Node, type Server } from './processes.ts';
-import { Proxy } from './proxy.ts';
 import type { Random } from './random.ts';
 
 export type { Node, Server } from './processes.ts';
@@ -173,7 +173,7 @@ export async function startCluster(
   const atEnd: (() => void)[] = [];
   const links = new Map<string, Proxy>();
   const link = async (name: string, port: number, target: number, host?: string) => {
-    const made = new Proxy(name, port, target, random.fork(name).next, host);
+    const made = new Proxy({ name, port, target: `127.0.0.1:${target}`, random: random.fork(name).next, host });
     links.set(name, made);
     await made.start();
     return made;

@@ -5,7 +5,7 @@ import { newClusterId, startKafka } from '../../tools/local/kafka.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import type { ServersContext } from '../faults/cluster.ts';
 import { makeServer, type Server } from '../faults/processes.ts';
-import type { Proxy } from '../faults/proxy.ts';
+import type { Proxy } from '../support/proxy.ts';
 
 /**
  * Three brokers that are also controllers. Each uses the others' names and its own hosts file, in which every name

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await proxy.set('pass');
+  await proxy.heal();
   topic = await testTopic(kafka, 'consume', 8);
   groupId = unique('group');
 });
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 afterAll(async () => {
   await publisher.stop();
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
 });
 
 /** Writes the numbers from `from` to before `to`, number n to partition n % 8. */
@@ -309,7 +309,7 @@ describe('change', () => {
     expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
   });
 
-  test.each(['refuse', 'freeze'] as const)(
+  test.each(['refuse', 'black_hole'] as const)(
     'the broker is unavailable for a while (%s): not healthy, then it continues',
     async (mode) => {
       const seen: number[] = [];
@@ -323,12 +323,12 @@ describe('change', () => {
       await write(0, 80);
       // A stall may end the short session, and what is not yet committed is delivered again.
       await eventually(() => new Set(seen).size === 80);
-      await proxy.set(mode);
+      await proxy.set({ kind: mode });
       await eventually(() => !consumer.health().ok);
       // An outage is not a reason to restart the process.
       expect(consumer.alive()).toEqual({ ok: true });
       await write(80, 160);
-      await proxy.set('pass');
+      await proxy.heal();
       await eventually(() => new Set(seen).size === 160);
       await eventually(() => consumer.health().ok);
     },
@@ -347,11 +347,11 @@ describe('change', () => {
         { sessionTimeoutMs: 2_000, logger: told },
         testKafka(proxy.route),
       );
-      await proxy.set(mode);
+      await proxy.set({ kind: mode });
       // Longer than the time for which a consumer may receive nothing while the brokers respond.
       await sleep(8_000);
       await write(0, 80);
-      await proxy.set('pass');
+      await proxy.heal();
       await eventually(() => new Set(seen).size === 80);
       await sleep(1_500);
       expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
@@ -398,7 +398,7 @@ describe('change', () => {
   });
 
   test('without a broker or without the topic, a consumer waits, is not healthy, and can be stopped', async () => {
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     const lost = new Consumer(testKafka(proxy.route), {
       groupId,
       topics: [topic],
@@ -423,8 +423,9 @@ describe('fetched data', () => {
   test('a batch with a wrong checksum is neither delivered nor skipped: its partition waits, the others continue', async () => {
     const errors: unknown[] = [];
     const loud = pino({ level: 'error' }, { write: (line: string) => void errors.push(JSON.parse(line)) });
-    proxy.alter = (data) =>
-      Buffer.from(data.toString('latin1').replaceAll('{"amount":"100.00"}', '{"amount":"900.00"}'), 'latin1');
+    proxy.alter((data) =>
+      Buffer.from(data.toString('latin1').replaceAll('{"amount":"100.00"}', '{"amount":"900.00"}'), 'latin1'),
+    );
     const read: ReceivedMessage[] = [];
     const consumer = await started(
       async (messages) => void read.push(...messages),
@@ -449,7 +450,7 @@ describe('fetched data', () => {
       partition: 1,
       msg: 'a record batch is corrupt; the partition is paused',
     });
-    proxy.alter = undefined;
+    proxy.alter(undefined);
     await eventually(() => read.length === 4);
     expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual([
       'before',

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(followers.map((follower) => follower.stop()));
   await publisher.stop();
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
 });
 
 async function put(topic: string, key: string, value: string | null): Promise<void> {
@@ -134,10 +134,10 @@ test('a follower continues after an outage', async () => {
   await put(topic, 'a', '1');
   const { follower, state, log } = following(topic, testKafka(proxy.route));
   await follower.start();
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
   await put(topic, 'b', '2');
   await eventually(() => !follower.health().ok, 20_000);
-  await proxy.set('pass');
+  await proxy.heal();
   await eventually(() => state.get('b') === '2');
   expect(log).toEqual(['a 1 state', 'b 2 state']);
 });
@@ -152,7 +152,7 @@ test('a follower waits for brokers that become unavailable while it starts', asy
     ...routed,
     withAdmin: async (run, timeoutMs) => {
       calls += 1;
-      if (calls === 1) await proxy.set('refuse');
+      if (calls === 1) await proxy.set({ kind: 'refuse' });
       return routed.withAdmin(run, timeoutMs);
     },
   };
@@ -160,7 +160,7 @@ test('a follower waits for brokers that become unavailable while it starts', asy
   const started = follower.start();
   await eventually(() => calls >= 1);
   await sleep(1_500);
-  await proxy.set('pass');
+  await proxy.heal();
   await started;
   expect(state).toEqual(new Map([['a', '1']]));
 });

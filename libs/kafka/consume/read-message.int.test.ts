@@ -60,11 +60,11 @@ test('returns undefined for a message that is not yet written or deleted, and fo
 test('rejects in time if the broker does not respond, and leaves no group behind', async () => {
   const topic = await topicWith('a');
   const proxy = await new FaultProxy().open();
-  await proxy.set('freeze');
+  await proxy.set({ kind: 'black_hole' });
   await expect(readMessage(testKafka(proxy.route), { topic, partition: 1, offset: 0n }, 500)).rejects.toThrow(
     /longer than 500 ms/,
   );
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
   const groups = async () =>
     (await kafka.withAdmin((admin) => admin.listGroups())).groups.map((group) => group.groupId);
   // Test files that run at the same time may create groups, but not during every attempt.

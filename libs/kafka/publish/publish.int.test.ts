@@ -19,11 +19,11 @@ beforeAll(async () => {
   topic = await testTopic(kafka, 'publish', 4);
 });
 
-beforeEach(() => proxy.set('pass'));
+beforeEach(() => proxy.heal());
 
 afterAll(async () => {
   await Promise.all(running.map((publisher) => publisher.stop({ timeoutMs: 0 })));
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
 });
 
 async function started(client: KafkaClient, options: Partial<PublisherOptions> = {}): Promise<Publisher> {
@@ -96,8 +96,8 @@ describe('exactness', () => {
     for (let i = 0; i < 1_500; i++) {
       if (i % 100 === 50) {
         // Each cut interrupts a different send, while more messages are queued.
-        await eventually(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
-        proxy.cutAnswers = 1;
+        await eventually(() => proxy.cuts().left === 0 && publisher.queued() < 60);
+        await proxy.set({ kind: 'cut_answers', which: 'produce', times: 1 });
       }
       sent.push(
         publisher.publish(message(cut, i % 10 === 9 ? null : `key-${i % 7}`, String(i)), { timeoutMs: 20_000 }),
@@ -105,7 +105,7 @@ describe('exactness', () => {
       if (i % 10 === 0) await sleep(2);
     }
     await Promise.all(sent);
-    expect(proxy.cuts).toBeGreaterThanOrEqual(14);
+    expect(proxy.cuts().done).toBeGreaterThanOrEqual(14);
     const messages = await readAll(cut);
     expect(messages.map(({ value }) => Number(value)).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 1_500 }, (_, i) => i),
@@ -184,7 +184,7 @@ describe('errors', () => {
     const away = await testTopic(kafka, 'away', 2);
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(away, 'key', 'before'), { timeoutMs: 5_000 });
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     await sleep(50);
     const begun = Date.now();
     const errors = await Promise.all(
@@ -195,7 +195,7 @@ describe('errors', () => {
     expect(Date.now() - begun).toBeLessThan(5_000);
     expect(errors.every(({ sent }) => !sent)).toBe(true);
     const waiting = publisher.publish(message(away, 'key', 'after'), { timeoutMs: 10_000 });
-    await proxy.set('pass');
+    await proxy.heal();
     const reachable = Date.now();
     await waiting;
     expect(Date.now() - reachable).toBeLessThan(5_000);
@@ -206,13 +206,13 @@ describe('errors', () => {
   test('when a broker stops responding, the outcome is unknown and the publisher recovers', async () => {
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(topic, 'key', 'before'), { timeoutMs: 5_000 });
-    await proxy.set('freeze');
+    await proxy.set({ kind: 'black_hole' });
     const inFlight = rejection(publisher.publish(message(topic, 'key', 'unknown'), { timeoutMs: 600 }));
     await sleep(100);
     const behind = rejection(publisher.publish(message(topic, 'key', 'waiting'), { timeoutMs: 300 }));
     expect((await behind).sent).toBe(false);
     expect((await inFlight).sent).toBe(true);
-    await proxy.set('pass');
+    await proxy.heal();
     await publisher.publish(message(topic, 'key', 'after'), { timeoutMs: 10_000 });
     expect(publisher.health().ok).toBe(true);
   });
@@ -227,7 +227,7 @@ describe('errors', () => {
     await sent;
     expect(await count(last)).toBe(500);
     const cutOff = await started(testKafka(proxy.route));
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     await sleep(50);
     const lost = rejection(cutOff.publish(message(last, null, 'lost'), { timeoutMs: 60_000 }));
     const begun = Date.now();

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await proxy.set('pass');
+  await proxy.heal();
   received = [];
   delayMs = 0;
 });
@@ -44,7 +44,7 @@ afterEach(async () => {
 afterAll(async () => {
   await service.stop();
   await publisher.stop();
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
 });
 
 /** The service, which echoes every request except those with the key `silent`. */
@@ -154,9 +154,9 @@ describe('an error names the stage that failed', () => {
     const first = ask(requester, 'first');
     expect(await stageOf(ask(requester, 'second'))).toBe('not_sent');
     await first;
-    await proxy.set('freeze');
+    await proxy.set({ kind: 'black_hole' });
     expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('unacknowledged');
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     await sleep(50);
     expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('not_sent');
     await requester.stop({ timeoutMs: 0 });
@@ -169,7 +169,7 @@ describe('an error names the stage that failed', () => {
     await proxied.start();
     const requester = await started({}, kafka, proxied);
     await ask(requester, 'first');
-    await proxy.set('freeze');
+    await proxy.set({ kind: 'black_hole' });
     const stage = stageOf(ask(requester, 'x'));
     await requester.stop({ timeoutMs: 100 });
     expect(await stage).toBe('unacknowledged');
@@ -197,11 +197,11 @@ describe('replies that cannot be read', () => {
 
   test('are waited for during an outage; requests are refused if it lasts', async () => {
     const requester = await started({}, testKafka(proxy.route));
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 40_000);
     await eventually(() => !requester.health().ok, 30_000);
     expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
-    await proxy.set('pass');
+    await proxy.heal();
     expect(await meanwhile).toBe('meanwhile');
     await eventually(() => requester.health().ok);
   });
@@ -209,19 +209,19 @@ describe('replies that cannot be read', () => {
   test('are skipped if their record batch is corrupt', async () => {
     const requester = await started({}, testKafka(proxy.route));
     expect(await ask(requester, 'before')).toBe('before');
-    proxy.alter = (data) => {
+    proxy.alter((data) => {
       const at = data.indexOf('corrupted');
       if (at >= 0) data[at] = 0x43;
       return data;
-    };
+    });
     expect(await stageOf(ask(requester, 'corrupted', 'key', 2_000, 2_000))).toBe('no_reply');
     expect(requester.health().ok).toBe(true);
     expect(await ask(requester, 'after')).toBe('after');
-    proxy.alter = undefined;
+    proxy.alter(undefined);
   });
 
   test('delay the start, which can be stopped', async () => {
-    await proxy.set('refuse');
+    await proxy.set({ kind: 'refuse' });
     const requester = new Requester(testKafka(proxy.route), publisher, {
       topic: replies,
       partitions,

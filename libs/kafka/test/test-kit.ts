@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import net from 'node:net';
 import { pino } from 'pino';
+import { type Fault, Proxy } from '../../../tests/support/proxy.ts';
 import type { KafkaClient } from '../client.ts';
 import { createKafka } from '../client.ts';
 import type { Address } from '../socket-gate.ts';
@@ -47,133 +47,51 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-const produceApiKey = 0;
-
-/** A TCP proxy in front of the brokers that can simulate network failures. */
+/** Proxies in front of the brokers. */
 export class FaultProxy {
-  /**
-   * pass: forwards everything. refuse: closes all connections and does not listen. cut: accepts connections and
-   * closes them. freeze: keeps connections open but forwards nothing.
-   */
-  mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
-  /** While above 0, each response to a produce request is dropped and its connection closed. */
-  cutAnswers = 0;
-  /** Changes the responses of the brokers, if set. */
-  alter: ((data: Buffer) => Buffer) | undefined;
-  /** The number of responses dropped so far. */
-  cuts = 0;
-  readonly #servers = new Map<string, net.Server>();
-  readonly #ports = new Map<string, number>();
-  readonly #stalled = new WeakSet<net.Socket>();
-  readonly #pairs = new Set<{ client: net.Socket; server: net.Socket }>();
+  readonly #links = new Map<string, Proxy>();
 
-  /** Opens a proxy port for each broker; use `route` as the client's. */
+  /** Opens a proxy for each broker; use `route` as the client's. */
   async open(): Promise<this> {
-    for (const address of brokers()) {
-      const server = net.createServer((client) => this.#join(client, address));
-      this.#servers.set(address, server);
-      await listen(server, 0);
-      this.#ports.set(address, (server.address() as net.AddressInfo).port);
-    }
+    for (const address of brokers())
+      this.#links.set(address.replace('localhost', '127.0.0.1'), await new Proxy({ target: address }).start());
     return this;
   }
 
   readonly route = ({ host, port }: Address): Address => {
-    const proxied =
-      this.#ports.get(`${host}:${port}`) ?? this.#ports.get(`${host.replace('localhost', '127.0.0.1')}:${port}`);
-    if (!proxied) throw new Error(`no proxy for ${host}:${port}`);
-    return { host: '127.0.0.1', port: proxied };
+    const link = this.#links.get(`${host.replace('localhost', '127.0.0.1')}:${port}`);
+    if (!link) throw new Error(`no proxy for ${host}:${port}`);
+    return { host: '127.0.0.1', port: link.port };
   };
 
-  /** Changes the mode, also for existing connections. */
-  async set(mode: FaultProxy['mode']): Promise<void> {
-    const before = this.mode;
-    this.mode = mode;
-    for (const { client, server } of this.#pairs) {
-      for (const socket of [client, server]) {
-        if (mode === 'refuse' || mode === 'cut') socket.destroy();
-        else if (mode === 'freeze') socket.pause();
-        else if (!this.#stalled.has(socket)) socket.resume();
-      }
-    }
-    for (const [address, server] of this.#servers) {
-      if (mode === 'refuse' && before !== 'refuse')
-        await new Promise((resolve) => {
-          server.close(resolve);
-        });
-      if (mode !== 'refuse' && before === 'refuse') await listen(server, this.#ports.get(address) ?? 0);
-    }
+  async set(fault: Fault): Promise<void> {
+    await Promise.all(this.#each((link) => link.set(fault)));
   }
 
-  /** Freezes the existing connections forever, as when a host disappears; new ones pass. */
+  async heal(): Promise<void> {
+    await Promise.all(this.#each((link) => link.heal()));
+  }
+
   stall(): void {
-    for (const { client, server } of this.#pairs) {
-      client.pause();
-      server.pause();
-      this.#stalled.add(client).add(server);
-    }
+    this.#each((link) => link.stall());
   }
 
   /** Delivers to the brokers what was sent on stalled connections, as a network does that is mended. */
   deliver(): void {
-    for (const { client } of this.#pairs) if (this.#stalled.has(client)) client.resume();
+    this.#each((link) => link.deliver());
   }
 
-  #join(client: net.Socket, address: string): void {
-    if (this.mode === 'cut') return void client.destroy();
-    const [host = '', port] = address.split(':');
-    const server = net.connect(Number(port), host);
-    const pair = { client, server };
-    this.#pairs.add(pair);
-    if (this.mode === 'freeze') {
-      client.pause();
-      server.pause();
-    }
-    const frames = frameReader();
-    let cutNext = false;
-    client.on('data', (data) => {
-      if (frames(data).includes(produceApiKey) && this.cutAnswers > 0) {
-        this.cutAnswers -= 1;
-        cutNext = true;
-      }
-      server.write(data);
-    });
-    server.on('data', (data) => {
-      if (!cutNext) return void client.write(this.alter?.(data) ?? data);
-      this.cuts += 1;
-      client.destroy();
-      server.destroy();
-    });
-    const end = (): void => {
-      this.#pairs.delete(pair);
-      client.destroy();
-      server.destroy();
-    };
-    for (const socket of [client, server]) socket.on('close', end).on('error', end);
+  alter(change: Proxy['alter']): void {
+    this.#each((link) => (link.alter = change));
   }
-}
 
-function listen(server: net.Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-}
+  /** The number of responses cut so far, and of those that are still to be cut. */
+  cuts(): { done: number; left: number } {
+    const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
+    return { done: sum(this.#each(({ cuts }) => cuts)), left: sum(this.#each(({ cutsLeft }) => cutsLeft)) };
+  }
 
-/** Returns the API key of every request that begins in these bytes. */
-export function frameReader(): (data: Buffer) => number[] {
-  let rest = Buffer.alloc(0);
-  let skip = 0;
-  return (data) => {
-    const keys: number[] = [];
-    rest = Buffer.concat([rest, data]);
-    for (;;) {
-      const skipped = Math.min(skip, rest.length);
-      rest = rest.subarray(skipped);
-      skip -= skipped;
-      if (skip > 0 || rest.length < 6) return keys;
-      skip = 4 + rest.readInt32BE(0);
-      keys.push(rest.readInt16BE(4));
-    }
-  };
+  #each<T>(use: (link: Proxy) => T): T[] {
+    return [...this.#links.values()].map(use);
+  }
 }

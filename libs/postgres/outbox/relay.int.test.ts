@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
+import { Proxy } from '../../../tests/support/proxy.ts';
 import { createPool } from '../pool.ts';
 import { silent } from '../test/test-database.ts';
-import { createTestProxy } from '../test/test-proxy.ts';
 import { transaction } from '../transaction.ts';
 import { writeOutbox } from './outbox.ts';
 import type { RelayOptions } from './relay.ts';
@@ -245,28 +245,28 @@ describe('unavailable servers', () => {
   });
 
   test('a relay continues after its database was disconnected and then silent', async () => {
-    const proxy = await createTestProxy(harness.url);
+    const proxy = await new Proxy({ target: harness.url }).start();
     const behind = createPool(
       { ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 },
       silent,
     );
-    harness.onStop(() => proxy.close());
+    harness.onStop(() => proxy.stop());
     harness.onStop(() => behind.end());
     const broker = fakeBroker();
     const relay = relayWith(broker, { pool: behind });
     await write(event(1));
     await drained();
-    proxy.cut();
+    await proxy.set({ kind: 'cut' });
     await write(event(2));
     relay.wake();
     await sleep(1500);
     expect([broker.numbers(), relay.health()]).toEqual([[1], { ok: true }]);
-    proxy.open();
+    await proxy.heal();
     await eventually(() => broker.sent.length === 2);
-    proxy.silence();
+    await proxy.set({ kind: 'silent' });
     await write(event(3));
     await sleep(1500);
-    proxy.open();
+    await proxy.heal();
     await drained();
     expect(broker.numbers()).toEqual([1, 2, 3]);
     await write(event(4));

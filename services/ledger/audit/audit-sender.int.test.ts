@@ -40,7 +40,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
 });
 
 function openPool(name: string) {
@@ -125,7 +125,7 @@ test('records of two ledgers are all sent and deleted', async () => {
 });
 
 test('records are kept while publishing fails, events are published meanwhile, and later the records are sent and deleted', async () => {
-  await proxy.set('refuse');
+  await proxy.set({ kind: 'refuse' });
   const records = await keep(300);
   const account_id = await ledger.open('Savings', '10');
   await eventually(async () => (await unpublished()) === 0);
@@ -133,7 +133,7 @@ test('records are kept while publishing fails, events are published meanwhile, a
   expect(events.filter(({ key }) => key === account_id)).toHaveLength(1);
   await eventually(() => failures > 0);
   expect(await kept()).toBe(records.length);
-  await proxy.set('pass');
+  await proxy.heal();
   await eventually(async () => (await kept()) === 0, 60_000);
   await expectSent(records);
 }, 120_000);

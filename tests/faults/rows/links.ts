@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Proxy } from '../../support/proxy.ts';
 import type { Cluster } from '../cluster.ts';
 import { firstSuccess } from '../probe.ts';
-import type { Proxy } from '../proxy.ts';
 import type { Bench, Row } from '../row.ts';
 
 /** Network faults on the links between one process and one server, or on all links. */

@@ -1,19 +1,21 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { frameReader } from '#libs/kafka/test/test-kit.ts';
 
-/**
- * A TCP proxy for one link from one process to one server. A fault applies to existing and new
- * connections until heal().
- */
+/** A fault applies to existing and new connections until heal(). */
 export type Fault =
   /** Closes connections and does not listen. */
   | { kind: 'refuse' }
+  /** Closes connections, and new ones as soon as they are accepted. */
+  | { kind: 'cut' }
   /**
    * A black hole: no connection is reset, and no bytes pass in either direction. After heal() the bytes arrive, as if
    * TCP had retransmitted them.
    */
   | { kind: 'black_hole' }
+  /** What the server sends is lost, also after heal(). */
+  | { kind: 'silent' }
+  /** The last byte of the next request on each connection is lost, and what follows it, also after heal(). */
+  | { kind: 'truncate' }
   /**
    * The request reaches the server, but the connection is closed instead of returning its response,
    * `times` times.
@@ -37,41 +39,66 @@ interface Pair {
   produced: boolean;
 }
 
+interface ProxyOptions {
+  /** HOST:PORT or a URL. */
+  target: string;
+  name?: string;
+  /** Where it listens; by default a free port of 127.0.0.1. */
+  host?: string;
+  port?: number;
+  random?: () => number;
+}
+
 const produceApiKey = 0;
 const commitDone = Buffer.from('COMMIT\0');
 
+/** A TCP proxy for one link from one process to one server. */
 export class Proxy {
   readonly name: string;
-  readonly port: number;
+  port: number;
   /** The number of responses that were not returned since the start. */
   cuts = 0;
-  readonly #targetPort: number;
+  /** The number of responses that are still to be cut. */
+  cutsLeft = 0;
+  /** Changes what the server sends, if set. */
+  alter: ((data: Buffer) => Buffer) | undefined;
+  readonly #target: URL;
   readonly #host: string;
   readonly #random: () => number;
   readonly #pairs = new Set<Pair>();
+  readonly #stalled = new WeakSet<Socket>();
+  readonly #truncated = new WeakSet<Socket>();
   #server: Server | undefined;
   #fault: Fault | undefined;
-  #cutsLeft = 0;
   /** Resolves when no bytes are being delayed. */
   #open = Promise.withResolvers<void>();
 
-  /** Listens on `host` and connects to 127.0.0.1. */
-  constructor(name: string, port: number, targetPort: number, random: () => number, host = '127.0.0.1') {
+  constructor({ target, name = target, host = '127.0.0.1', port = 0, random = Math.random }: ProxyOptions) {
     this.name = name;
     this.port = port;
-    this.#targetPort = targetPort;
+    this.#target = new URL(target.includes('://') ? target : `tcp://${target}`);
     this.#random = random;
     this.#host = host;
     this.#open.resolve();
   }
 
-  async start(): Promise<void> {
+  /** The URL of the target, through the proxy. */
+  get url(): string {
+    const url = new URL(this.#target);
+    url.host = `${this.#host}:${this.port}`;
+    return url.href;
+  }
+
+  /** Resolves with the proxy when it listens. */
+  async start(): Promise<this> {
     const server = createServer((client) => this.#join(client));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(this.port, this.#host, resolve);
     });
+    this.port = (server.address() as AddressInfo).port;
     this.#server = server;
+    return this;
   }
 
   async stop(): Promise<void> {
@@ -86,17 +113,34 @@ export class Proxy {
 
   /** Replaces the current fault. */
   async set(fault: Fault): Promise<void> {
-    await this.heal();
+    const before = this.#fault;
     this.#fault = fault;
-    if (fault.kind === 'cut_answers') this.#cutsLeft = fault.times;
-    if (fault.kind === 'black_hole') this.#open = Promise.withResolvers<void>();
+    this.cutsLeft = fault.kind === 'cut_answers' ? fault.times : 0;
+    if (fault.kind === 'cut') this.#cutAll();
     if (fault.kind === 'refuse') await this.stop();
+    else if (!this.#server) await this.start();
+    // What a black hole has held is lost if its connections were closed just now.
+    if (before?.kind === 'black_hole') this.#open.resolve();
+    if (fault.kind === 'black_hole') this.#open = Promise.withResolvers<void>();
   }
 
   async heal(): Promise<void> {
     this.#fault = undefined;
+    this.cutsLeft = 0;
     this.#open.resolve();
     if (!this.#server) await this.start();
+  }
+
+  /** Freezes the existing connections, as when a host disappears; new ones pass. */
+  stall(): void {
+    for (const { client, server } of this.#pairs) {
+      this.#stalled.add(client.pause()).add(server.pause());
+    }
+  }
+
+  /** Delivers to the server what was sent on stalled connections, as a network does that is mended. */
+  deliver(): void {
+    for (const { client } of this.#pairs) if (this.#stalled.delete(client)) client.resume();
   }
 
   #cutAll(): void {
@@ -107,23 +151,23 @@ export class Proxy {
   }
 
   #join(client: Socket): void {
-    const server = connect(this.#targetPort, '127.0.0.1');
+    if (this.#fault?.kind === 'cut') return void client.destroy();
+    const server = connect(Number(this.#target.port), this.#target.hostname);
     const pair: Pair = { client, server, produced: false };
     this.#pairs.add(pair);
     const requests = frameReader();
     const toServer = this.#flow(client, server);
     const toClient = this.#flow(server, client);
     client.on('data', (data) => {
-      if (
-        this.#fault?.kind === 'cut_answers' &&
-        this.#fault.which === 'produce' &&
-        requests(data).includes(produceApiKey)
-      )
-        pair.produced = true;
-      toServer(data);
+      if (requests(data).includes(produceApiKey) && this.#fault?.kind === 'cut_answers') pair.produced = true;
+      if (this.#truncated.has(client)) return;
+      const isLast = this.#fault?.kind === 'truncate';
+      if (isLast) this.#truncated.add(client);
+      toServer(isLast ? data.subarray(0, -1) : data);
     });
     server.on('data', (data) => {
-      if (!this.#cuts(pair, data)) return void toClient(data);
+      if (this.#fault?.kind === 'silent') return;
+      if (!this.#cuts(pair, data)) return void toClient(this.alter?.(data) ?? data);
       this.cuts += 1;
       client.resetAndDestroy();
       server.resetAndDestroy();
@@ -142,10 +186,10 @@ export class Proxy {
 
   /** Reports whether the connection is closed instead of returning this response. */
   #cuts(pair: Pair, data: Buffer): boolean {
-    if (this.#fault?.kind !== 'cut_answers' || this.#cutsLeft === 0) return false;
+    if (this.#fault?.kind !== 'cut_answers' || this.cutsLeft === 0) return false;
     const { which } = this.#fault;
     const meant = which === 'any' || (which === 'produce' ? pair.produced : data.includes(commitDone));
-    if (meant) this.#cutsLeft -= 1;
+    if (meant) this.cutsLeft -= 1;
     return meant;
   }
 
@@ -157,7 +201,7 @@ export class Proxy {
       if (!tail && (fault === undefined || fault.kind === 'cut_answers')) {
         if (!to.write(data)) {
           from.pause();
-          to.once('drain', () => from.resume());
+          to.once('drain', () => this.#stalled.has(from) || from.resume());
         }
         return;
       }
@@ -185,4 +229,30 @@ export class Proxy {
       if (fault?.kind === 'sliced') await sleep(fault.everyMs);
     }
   }
+}
+
+/** A larger frame is none: the protocol is not Kafka's. */
+const maxFrameBytes = 1 << 27;
+
+/** Returns the API key of every Kafka request that begins in these bytes. */
+function frameReader(): (data: Buffer) => number[] {
+  let rest = Buffer.alloc(0);
+  let skip = 0;
+  let isKafka = true;
+  return (data) => {
+    const keys: number[] = [];
+    if (!isKafka) return keys;
+    rest = Buffer.concat([rest, data]);
+    for (;;) {
+      const skipped = Math.min(skip, rest.length);
+      rest = rest.subarray(skipped);
+      skip -= skipped;
+      if (skip > 0 || rest.length < 6) return keys;
+      const bytes = rest.readInt32BE(0);
+      isKafka = bytes >= 2 && bytes < maxFrameBytes;
+      if (!isKafka) return keys;
+      skip = 4 + bytes;
+      keys.push(rest.readInt16BE(4));
+    }
+  };
 }

@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { freePort } from '../../tools/local/ports.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from './eventually.ts';
 import { type Fault, Proxy } from './proxy.ts';
 
 let server: Server;
@@ -24,7 +24,7 @@ beforeEach(async () => {
   const port = await freePort();
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  proxy = new Proxy('link', await freePort(), port, () => 0.5);
+  proxy = new Proxy({ target: `127.0.0.1:${port}`, random: () => 0.5 });
   await proxy.start();
 });
 
