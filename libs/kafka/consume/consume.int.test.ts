@@ -189,21 +189,19 @@ describe('never skipped', () => {
         await sleep(300);
         first.push(...numbers(messages));
       },
-      { maxBatch: 4, sessionTimeoutMs: 20_000 },
+      { maxBatch: 4, sessionTimeoutMs: 120_000 },
     );
     await eventually(() => running);
     await consumer.stop();
     const handled = first.length;
     expect(handled).toBeGreaterThan(0);
     expect(handled).toBeLessThan(16);
-    const begun = Date.now();
     const second: number[] = [];
     await started(async (messages) => {
       second.push(...numbers(messages));
     });
+    // A member that does not leave would delay the next one for its session timeout of two minutes.
     await eventually(() => second.length === 16 - handled);
-    // Long before the session timeout of 20 s, which a member that does not leave would delay the next one for.
-    expect(Date.now() - begun).toBeLessThan(12_000);
     expect(sorted([...first, ...second])).toEqual(range(0, 16));
     expect(first).toHaveLength(handled);
   });

@@ -141,10 +141,8 @@ describe('replies', () => {
 describe('an error names the stage that failed', () => {
   test('no_reply: the request is acknowledged, but there is no reply', async () => {
     const requester = await started();
-    const begun = Date.now();
-    expect(await stageOf(ask(requester, 'x', 'silent', 10_000, 2_000))).toBe('no_reply');
-    // Without the time that the acknowledgement may take.
-    expect(Date.now() - begun).toBeLessThan(10_000);
+    // The time for the acknowledgement, which is longer than this test may take, is not waited for.
+    expect(await stageOf(ask(requester, 'x', 'silent', 300_000, 2_000))).toBe('no_reply');
   });
 
   test('not_sent: too many waiting, not ready, broker unavailable; unacknowledged: the broker is silent', async () => {

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { ids, ok, refused, type Service, samples, useTestCaller } from '../test/test-app.ts';
 
 const start = useTestCaller();
-const turn = () => sleep(30);
 
 describe('reads', () => {
   test('an account is combined from both services, queried concurrently; status and balance are the ledger’s', async () => {
@@ -63,9 +62,9 @@ describe('reads', () => {
       earlier = ['/transactions?min_amount=5', '/transfers'],
     ) => {
       const lists = earlier.map((one) => call('GET', one));
-      await turn();
+      await eventually(() => waiting.length === earlier.length);
       const last = call('GET', url, undefined, headers);
-      await turn();
+      await Promise.race([last, eventually(() => waiting.length > earlier.length)]);
       for (const answer of waiting.splice(0)) answer();
       return (await Promise.all([...lists, last])).map(({ status }) => status);
     };
@@ -78,7 +77,7 @@ describe('reads', () => {
     expect(await third(balance)).toEqual([200, 200, 200]);
     expect(await third(balance, undefined, [balance, balance])).toEqual([200, 200, 429]);
     const list = call('GET', '/transactions?min_amount=5');
-    await turn();
+    await eventually(() => waiting.length === 1);
     waiting.pop()?.();
     expect((await list).body).toEqual({ status: 'success', data: [], complete: false });
   });

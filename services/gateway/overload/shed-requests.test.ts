@@ -153,6 +153,6 @@ test.each(['a session', 'an ended session'])('forms of %s count too, and affect 
   await vi.waitFor(async () => {
     const whole = await fetch(address + form.path, { method: 'POST', headers, body: 'x'.repeat(2 * form.bytes) });
     expect([whole.status, await whole.text()]).toEqual([400, expect.stringContaining('the form cannot be read')]);
-  });
+  }, 30_000);
   await app.close();
 });

@@ -123,7 +123,7 @@ function planRun(run: number, steps: Step[]): Run {
         made.push(also ? transaction_id : creditLegId(transaction_id));
         return together.transfer(one, two, sum, {}, bits);
       case 'reverse':
-        return together.reversal(earlier, bits);
+        return together.reversal(earlier, {}, bits);
       case 'place': {
         const placed = idOf('hold', bits);
         holds.push(placed);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AccountType } from '#libs/contracts/accounts.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
@@ -10,6 +10,8 @@ import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/te
 import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
 import { ledgerSchema, migrations } from '../schema.ts';
+import * as kit from '../test/test-kit.ts';
+import { reversal, testContext, transfer } from '../test/test-kit.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
@@ -43,18 +45,6 @@ afterAll(async () => {
 
 const fresh = () => `${randomBytes(15).toString('hex')}00`;
 
-function testContext(bits: string, rest: Partial<MessageContext> = {}): MessageContext {
-  return {
-    message_id: idOf('transaction', bits),
-    type: '',
-    source: '',
-    time: new Date().toISOString(),
-    subject: '',
-    request_id: 'req-1',
-    actor: 'test',
-    ...rest,
-  };
-}
 function opening(type: AccountType, amount: string, currency = 'USD'): { command: Command; id: string } {
   const bits = fresh();
   const id = idOf('account', bits);
@@ -69,48 +59,9 @@ function opening(type: AccountType, amount: string, currency = 'USD'): { command
   };
   return { id, command: { name: 'open_ledger_account', data, context: testContext(bits, { message_id: id }) } };
 }
-function cash(
-  type: 'Deposit' | 'Withdrawal',
-  account: string,
-  amount: string,
-  bits = fresh(),
-  rest: Partial<MessageContext> = {},
-): Command {
-  return {
-    name: 'create_transaction',
-    data: {
-      transaction_id: idOf('transaction', bits),
-      account_id: account,
-      transaction_type: type,
-      amount,
-      currency: null,
-      description: 'd"\\',
-      reference: null,
-    },
-    context: testContext(bits, rest),
-  };
-}
-function transfer(from: string, to: string, amount: string, bits = fresh()): Command {
-  return {
-    name: 'create_transfer',
-    data: {
-      transfer_id: idOf('transfer', bits),
-      from_account_id: from,
-      to_account_id: to,
-      amount,
-      currency: null,
-      description: null,
-    },
-    context: testContext(bits),
-  };
-}
-function reversal(id: string, bits = fresh()): Command {
-  return {
-    name: 'reverse_transaction',
-    data: { transaction_id: idOf('transaction', bits), reverses_transaction_id: id, reason: 'mistake' },
-    context: testContext(bits),
-  };
-}
+/** Texts with what SQL arrays quote. */
+const cash: typeof kit.cash = (type, account, amount, rest, bits = fresh()) =>
+  kit.cash(type, account, amount, { description: 'd"\\', ...rest }, bits);
 
 const codes = (replies: ReplyBody[]) =>
   replies.map((reply) => (reply.ok ? (reply.replayed ? 'replayed' : 'done') : reply.refusal.code));
@@ -144,7 +95,7 @@ describe('a batch', () => {
         b.command,
         loan.command,
         cash('Deposit', b.id, '10.5'),
-        transfer(a.id, b.id, '25', moved),
+        transfer(a.id, b.id, '25', {}, moved),
         transfer(b.id, loan.id, '5'),
         cash('Withdrawal', a.id, '1000'),
         reversal(idOf('transaction', moved)),
@@ -167,10 +118,10 @@ describe('a batch', () => {
   it('recognizes a repeat in the same batch, in a later one, and under another account', async () => {
     const [a, b] = [await open('Savings', '0'), await open('Savings', '0')];
     const bits = fresh();
-    const deposit = cash('Deposit', a, '7', bits, { fingerprint: '1'.repeat(32) });
+    const deposit = cash('Deposit', a, '7', { fingerprint: '1'.repeat(32) }, bits);
     expect(codes((await runBatch(one, [deposit, deposit], 0)).replies)).toEqual(['done', 'replayed']);
     expect(codes((await runBatch(two, [deposit], 1)).replies)).toEqual(['replayed']);
-    const other = cash('Deposit', b, '7', `${bits.slice(0, 30)}ab`, { fingerprint: '2'.repeat(32) });
+    const other = cash('Deposit', b, '7', { fingerprint: '2'.repeat(32) }, `${bits.slice(0, 30)}ab`);
     expect(codes((await runBatch(two, [other], 1)).replies)).toEqual(['idempotency_key_reused']);
     expect([await balance(a), await balance(b)]).toEqual(['7.00', '0.00']);
   });
@@ -178,7 +129,7 @@ describe('a batch', () => {
   it('lets one of two ledgers with the same command win', async () => {
     const [a, b] = [await open('Savings', '50'), await open('Savings', '50')];
     const bits = Array.from({ length: 20 }, fresh);
-    const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', id) : transfer(b, a, '1', id)));
+    const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', {}, id) : transfer(b, a, '1', {}, id)));
     const unknownTwice = fresh(); // there is nothing to lock, so only the unique index detects the duplicate
     const rivals = await Promise.all(
       [one, two, one, two].map((pool, slot) =>
@@ -186,8 +137,8 @@ describe('a batch', () => {
           pool,
           [
             ...commands(),
-            cash('Deposit', a, '1', unknownTwice),
-            cash('Deposit', b, '2', `${unknownTwice.slice(0, 30)}7f`),
+            cash('Deposit', a, '1', {}, unknownTwice),
+            cash('Deposit', b, '2', {}, `${unknownTwice.slice(0, 30)}7f`),
           ],
           slot,
         ),
@@ -208,9 +159,9 @@ describe('a batch', () => {
     const later = opening('Savings', '100');
     const bits = Array.from({ length: 3 }, fresh) as [string, string, string];
     const commands = [
-      cash('Deposit', later.id, '60', bits[0]),
-      transfer(rich, later.id, '60', bits[1]),
-      transfer(later.id, rich, '60', bits[2]),
+      cash('Deposit', later.id, '60', {}, bits[0]),
+      transfer(rich, later.id, '60', {}, bits[1]),
+      transfer(later.id, rich, '60', {}, bits[2]),
     ];
     expect(codes((await runBatch(one, commands, 0)).replies)).toEqual(Array(3).fill('account_not_found'));
     await runBatch(one, [later.command], 0);
@@ -241,13 +192,13 @@ describe('a batch', () => {
     const bits = fresh();
     const undo = reversal(idOf('transaction', bits));
     expect(codes((await runBatch(one, [undo], 0)).replies)).toEqual(['transaction_not_found']);
-    await runBatch(one, [cash('Withdrawal', a, '10', bits)], 0);
+    await runBatch(one, [cash('Withdrawal', a, '10', {}, bits)], 0);
     expect(codes((await runBatch(two, [undo], 1)).replies)).toEqual(['transaction_not_found']);
     expect(await balance(a)).toBe('90.00');
     const race = Array.from({ length: 30 }, () => {
       const [id, reversing] = [fresh(), reversal(fresh())];
       if (reversing.name === 'reverse_transaction') reversing.data.reverses_transaction_id = idOf('transaction', id);
-      return { withdrawal: cash('Withdrawal', a, '1', id), reversing };
+      return { withdrawal: cash('Withdrawal', a, '1', {}, id), reversing };
     });
     const outcomes = await Promise.all(
       race.map(async ({ withdrawal, reversing }) => {
@@ -295,7 +246,7 @@ describe('a batch', () => {
       Array.from({ length: 20 }, (_, i) =>
         runBatch(
           two,
-          ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)),
+          ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', {}, id)),
           1,
         ),
       ),
@@ -305,7 +256,7 @@ describe('a batch', () => {
     for (let i = 0; i < 20; i++)
       await runBatch(
         one,
-        ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)),
+        ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', {}, id)),
         0,
       );
     expect(await balance(a)).toBe('200.00');

@@ -91,7 +91,7 @@ describe('the event of a transaction', () => {
   });
 
   it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {
-    const decision = decide(transfer(a, b, '3', null, 5), fresh());
+    const decision = decide(transfer(a, b, '3', {}, 5), fresh());
     const [debit, credit, moved, ...others] = eventsNow(decision);
     const transfer_id = idOf('transfer', testBits(5));
     expect(others).toEqual([]);
@@ -148,7 +148,7 @@ describe('the event of a transaction', () => {
     (_which, leg, type) => {
       const to = testAccount(2, type, 'USD', 'Active', 900n);
       const books = testBooks([{ ...a }, to]);
-      const done = decide(transfer(a, to, '3', null, 5), books);
+      const done = decide(transfer(a, to, '3', {}, 5), books);
       const undone = eventsNow(decide(reversal(idIn(done, leg)), books), books);
       expect(undone.map(({ topic }) => topic)).toEqual(['transactions', 'transactions', 'transfers']);
       for (const event of undone.slice(0, 2)) {
@@ -174,7 +174,7 @@ describe('the event of a transaction', () => {
 
   it('has the reason of a refusal, but no sequence and entries', () => {
     // contract: transactions-10
-    const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
+    const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', {}, 5), fresh()));
     expect(others).toEqual([]);
     expect(refused).toMatchObject({
       type: 'corebanking.transfer.failed.v1',
@@ -216,7 +216,7 @@ describe('the event of a transaction', () => {
     const frozen = testAccount(3, 'Savings', 'USD', 'Frozen');
     const books = () => testBooks([{ ...a }, { ...b }, { ...frozen }]);
     const named = (from: typeof a, to: typeof a) =>
-      eventsNow(decide(transfer(from, to, '3', null, 5), books()), books()).map(
+      eventsNow(decide(transfer(from, to, '3', {}, 5), books()), books()).map(
         (event) => parsePayload(event)['failure_account_id'],
       );
     expect(named(a, frozen)).toEqual([frozen.account_id, frozen.account_id]);
@@ -308,9 +308,9 @@ describe('the event of a transaction', () => {
 
 describe('a repeat', () => {
   it('of the same decision has the same ids and bytes in every event', () => {
-    const [first, second] = [0, 1].map(() => eventsNow(decide(transfer(a, b, '3', null, 5), fresh())));
+    const [first, second] = [0, 1].map(() => eventsNow(decide(transfer(a, b, '3', {}, 5), fresh())));
     expect(second).toEqual(first);
-    const other = eventsNow(decide(transfer(a, b, '3', null, 6), fresh()));
+    const other = eventsNow(decide(transfer(a, b, '3', {}, 6), fresh()));
     expect(new Set([...(first ?? []), ...other].map(({ id }) => id)).size).toBe(6);
   });
 });

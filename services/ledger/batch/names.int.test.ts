@@ -84,11 +84,11 @@ it('a stored refusal has both; a reversal has its own', async () => {
     named(ledger.transfer(from, to, '1', {}, original)),
     named(ledger.cash('Deposit', from, '1', {}, own)),
   ]);
-  const [silent] = await ledger.book([ledger.reversal(idOf('transaction', own), plain)]);
+  const [silent] = await ledger.book([ledger.reversal(idOf('transaction', own), {}, plain)]);
   expect(JSON.stringify(silent)).not.toMatch(/external_id|metadata/);
   const bits = freshBits();
   const [reversal] = await ledger.book([
-    named(ledger.reversal(idOf('transaction', original), bits), { external_id: 'undo 1', metadata: { why: 'x' } }),
+    named(ledger.reversal(idOf('transaction', original), {}, bits), { external_id: 'undo 1', metadata: { why: 'x' } }),
   ]);
   expect(reversal).toMatchObject({ ok: true, data: { external_id: 'undo 1', metadata: { why: 'x' } } });
   const undone = await listTransactions(ledger.reads, { ...page, external_id: 'undo 1' }, undefined);

@@ -40,7 +40,7 @@ const commandArbitrary = (accounts: AccountState[]) => {
   return fc.oneof(
     fc.record({ a: account, m: amount, id }).map(({ a, m, id: n }) => cash('Deposit', a, m, {}, n)),
     fc.record({ a: account, m: amount, id }).map(({ a, m, id: n }) => cash('Withdrawal', a, m, {}, n)),
-    fc.record({ a: account, b: account, m: amount, id }).map(({ a, b, m, id: n }) => transfer(a, b, m, null, n)),
+    fc.record({ a: account, b: account, m: amount, id }).map(({ a, b, m, id: n }) => transfer(a, b, m, {}, n)),
     fc
       .record({ original: id, id })
       .map(({ original, id: n }) => reversal(idOf('transaction', testBits(original)), {}, n)),
@@ -266,7 +266,7 @@ describe('any sequence of commands', () => {
         fc.boolean(),
         (from, one, other, minor, asked, isBound) => {
           const rest = isBound ? { bound_client_id: from.client_id ?? '' } : {};
-          const command = transfer(from, one, fromMinor(minor, 'USD'), asked, 5, rest);
+          const command = transfer(from, one, fromMinor(minor, 'USD'), { ...rest, currency: asked }, 5);
           const [first, second] = [one, other].map((to) => decide(command, testBooks([{ ...from }, { ...to }])));
           const codes = [first, second].map((decision) => replyCode(decision as Decision));
           const isForeign = asked !== null && asked !== from.currency;
@@ -291,7 +291,7 @@ describe('any sequence of commands', () => {
         const [first, second] = [one, other].map(({ status, balance }) => {
           const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 300n), testAccount(2, 'Checking')];
           const books = testBooks([a, b]);
-          decide(transfer(a, b, '3', null, 5), books);
+          decide(transfer(a, b, '3', {}, 5), books);
           Object.assign(a, { status, balance_minor: balance });
           b.balance_minor = left;
           return decide(reversal(idOf('transaction', testBits(5)), {}, 6), books);

@@ -337,7 +337,7 @@ describe('time', () => {
 
   it.each([
     ['a deposit', (rest: object) => cash('Deposit', a, '1', rest)],
-    ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)],
+    ['a transfer', (rest: object) => transfer(a, b, '1', rest)],
   ] as const)('%s is executed at its deadline and never after it', (_, command) => {
     const books = testBooks([{ ...a }, { ...b }]);
     expect(replyCode(decide(command({ deadline: now }), books))).toBe('done');
@@ -355,7 +355,12 @@ describe('time', () => {
     ['an unknown account', cash('Deposit', testAccount(9, 'Savings'), '1'), '1', null],
     ['an amount with too many digits', cash('Deposit', a, '1.234'), '1.234', 'USD'],
     ['a transfer from an unknown account', transfer(testAccount(9, 'Savings'), b, '1'), '1', null],
-    ['a transfer to an unknown account', transfer(a, testAccount(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
+    [
+      'a transfer to an unknown account',
+      transfer(a, testAccount(9, 'Savings'), '1.5', { currency: 'USD' }),
+      150n,
+      'USD',
+    ],
     ['a transfer with too many digits', transfer(a, b, '1.234'), '1.234', 'USD'],
   ] as const)('%s is stored at any time, with the amount if it is valid', (_, command, amount, currency) => {
     const record =

@@ -57,7 +57,7 @@ describe('a command that had been refused before a restore', () => {
     const context = { decided: 'balance_limit_exceeded' };
     const refused = [
       cash('Deposit', a, '1', context),
-      transfer(a, b, '1', null, 90, context),
+      transfer(a, b, '1', context, 90),
       reversal(deposit, context),
       capture(80, { context }),
       capture(80, { context, to: b }),

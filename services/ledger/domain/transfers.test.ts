@@ -66,7 +66,7 @@ describe('transfers and loans', () => {
 
   it("each account's entry has the account's own transaction, under one operation", () => {
     const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
-    const { transactions, entries } = decide(transfer(a, b, '3', 'USD', 5), testBooks([a, b]));
+    const { transactions, entries } = decide(transfer(a, b, '3', { currency: 'USD' }, 5), testBooks([a, b]));
     expect(transactions.map((t) => t.transaction_id)).toEqual([
       debitLegId(idOf('transfer', testBits(5))),
       creditLegId(idOf('transfer', testBits(5))),
@@ -106,7 +106,7 @@ describe('transfers and loans', () => {
       [other, testAccount(7, 'Savings'), 'same_account', 'differ', null],
     ];
     for (const [from, to, code, words, currency] of refusals) {
-      const refused = decide(transfer(from, to, '2', currency), books);
+      const refused = decide(transfer(from, to, '2', { currency }), books);
       expect([replyCode(refused), replyMessage(refused)]).toEqual([code, expect.stringContaining(words)]);
       expect(refused.transactions).toMatchObject([
         {
@@ -156,9 +156,7 @@ describe('transfers and loans', () => {
       testAccount(2, 'Checking', 'USD', 'Active', 500n),
     ];
     const bound = (from: AccountState, to: AccountState) =>
-      replyCode(
-        decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), testBooks([a, b])),
-      );
+      replyCode(decide(transfer(from, to, '1', { bound_client_id: a.client_id ?? '' }), testBooks([a, b])));
     expect([bound(a, b), bound(b, a)]).toEqual(['done', 'account_not_found']);
   });
 
@@ -173,7 +171,7 @@ describe('transfers and loans', () => {
     for (const [i, other] of others.entries()) {
       const a = testAccount(1, 'Savings', 'USD', 'Active', 500n);
       const ask = (to: AccountState) =>
-        decide(transfer(a, to, '1', null, 50, { bound_client_id: a.client_id ?? '' }), testBooks([a, to]));
+        decide(transfer(a, to, '1', { bound_client_id: a.client_id ?? '' }, 50), testBooks([a, to]));
       const refused = ask(other);
       expect(refused.reply).toEqual({
         ok: false,

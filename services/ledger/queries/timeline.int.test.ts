@@ -82,7 +82,7 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
     ]),
   );
   expect(sides(await timeline(idOf('transaction', paid))).sort()).toEqual(['Loan CR 5.00', 'Savings DR 5.00']);
-  await ledger.book([ledger.reversal(idOf('transaction', moved), undone)]);
+  await ledger.book([ledger.reversal(idOf('transaction', moved), {}, undone)]);
   expect(await timeline(idOf('transaction', undone))).toMatchObject({
     command: { name: 'reverse_transaction', id: idOf('transaction', undone) },
     transaction: { reverses_transaction_id: idOf('transaction', moved) },

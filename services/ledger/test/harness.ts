@@ -10,6 +10,7 @@ import { runBatch } from '../batch/engine.ts';
 import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
 import { ledgerSchema, migrations } from '../schema.ts';
+import * as kit from './test-kit.ts';
 
 /** A ledger without Kafka and with its own database, for tests of reads. */
 
@@ -33,16 +34,13 @@ export async function startLedger() {
   const writes = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2 }, silent);
   const reads = createPool({ url: url.href, application_name: 'ledger reads', schema: ledgerSchema, max: 4 }, silent);
 
-  const testContext = (bits: string, rest: Partial<MessageContext> = {}): MessageContext => ({
-    message_id: idOf('transaction', bits),
-    type: '',
-    source: '',
+  const live = <T extends Partial<MessageContext>>(rest?: T) => ({
     time: new Date().toISOString(),
-    subject: '',
     request_id: 'req-1',
     actor: 'test',
     ...rest,
   });
+  const testContext = (bits: string, rest: Partial<MessageContext> = {}) => kit.testContext(bits, live(rest));
   const book = async (commands: Command[], slot = 0): Promise<ReplyBody[]> =>
     (await runBatch(writes, commands, slot)).replies;
   return {
@@ -71,53 +69,12 @@ export async function startLedger() {
       if (!reply?.ok) throw new Error(JSON.stringify(reply));
       return account_id;
     },
-    cash(
-      transaction_type: 'Deposit' | 'Withdrawal',
-      account_id: string,
-      amount: string,
-      rest: Partial<MessageContext> & { reference?: string; external_id?: string } = {},
-      bits = freshBits(),
-    ): Command {
-      const { reference = null, external_id, ...context } = rest;
-      return {
-        name: 'create_transaction',
-        data: {
-          transaction_id: idOf('transaction', bits),
-          account_id,
-          transaction_type,
-          amount,
-          currency: null,
-          description: null,
-          reference,
-          ...(external_id !== undefined && { external_id }),
-        },
-        context: testContext(bits, context),
-      };
-    },
-    transfer(
-      from_account_id: string,
-      to_account_id: string,
-      amount: string,
-      rest: Partial<MessageContext> = {},
-      bits = freshBits(),
-    ): Command {
-      const data = {
-        transfer_id: idOf('transfer', bits),
-        from_account_id,
-        to_account_id,
-        amount,
-        currency: null,
-        description: null,
-      };
-      return { name: 'create_transfer', data, context: testContext(bits, { message_id: data.transfer_id, ...rest }) };
-    },
-    reversal(reverses_transaction_id: string, bits = freshBits()): Command {
-      return {
-        name: 'reverse_transaction',
-        data: { transaction_id: idOf('transaction', bits), reverses_transaction_id, reason: 'mistake' },
-        context: testContext(bits),
-      };
-    },
+    cash: (...[type, account, amount, rest, bits = freshBits()]: Parameters<typeof kit.cash>) =>
+      kit.cash(type, account, amount, live(rest), bits),
+    transfer: (...[from, to, amount, rest, bits = freshBits()]: Parameters<typeof kit.transfer>) =>
+      kit.transfer(from, to, amount, live(rest), bits),
+    reversal: (...[original, rest, bits = freshBits()]: Parameters<typeof kit.reversal>) =>
+      kit.reversal(original, live(rest), bits),
     ask(query: Omit<Query, 'context'>, context: Partial<MessageContext> = {}): Promise<ReplyBody> {
       return answerQuery(reads, { ...query, context: testContext(freshBits(), context) } as Query);
     },

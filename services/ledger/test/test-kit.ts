@@ -5,12 +5,12 @@ import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
 
-/** Accounts, books, and commands for the unit tests of the pure posting code, identified by small numbers. */
+/** Accounts, books, and commands for tests, identified by small numbers or by the bits of their ids. */
 
 export const now = '2026-01-02T03:04:05.678Z';
 
-export function testBits(n: number): string {
-  return `${n.toString(16).padStart(30, '0')}00`;
+export function testBits(id: number | string): string {
+  return typeof id === 'string' ? id : `${id.toString(16).padStart(30, '0')}00`;
 }
 
 export function testAccount(
@@ -67,9 +67,9 @@ export function testBooks(accounts: AccountState[]): Books {
   };
 }
 
-export function testContext(n: number, rest: Partial<MessageContext> = {}): MessageContext {
+export function testContext(id: number | string, rest: Partial<MessageContext> = {}): MessageContext {
   return {
-    message_id: idOf('transaction', testBits(n)),
+    message_id: idOf('transaction', testBits(id)),
     type: '',
     source: '',
     time: now,
@@ -81,55 +81,70 @@ export function testContext(n: number, rest: Partial<MessageContext> = {}): Mess
 }
 
 let next = 1_000_000;
+type Account = string | { account_id: string };
+const idOfAccount = (account: Account) => (typeof account === 'string' ? account : account.account_id);
+
+/** Optional fields of a posting, and those of its context. */
+type PostingOptions = Partial<MessageContext> & {
+  currency?: string | null;
+  description?: string | null;
+  reference?: string | null;
+  external_id?: string;
+};
+
 export function cash(
-  type: 'Deposit' | 'Withdrawal',
-  account: AccountState,
+  transaction_type: 'Deposit' | 'Withdrawal',
+  account: Account,
   amount: string,
-  rest: Partial<MessageContext> = {},
-  id = next++,
+  { currency = null, description = null, reference = null, external_id, ...context }: PostingOptions = {},
+  id: number | string = next++,
 ): Command {
   return {
     name: 'create_transaction',
     data: {
       transaction_id: idOf('transaction', testBits(id)),
-      account_id: account.account_id,
-      transaction_type: type,
-      amount,
-      currency: null,
-      description: null,
-      reference: null,
-    },
-    context: testContext(id, rest),
-  };
-}
-export function transfer(
-  from: AccountState,
-  to: AccountState,
-  amount: string,
-  currency: string | null = null,
-  id = next++,
-  rest: Partial<MessageContext> = {},
-): Command {
-  return {
-    name: 'create_transfer',
-    data: {
-      transfer_id: idOf('transfer', testBits(id)),
-      from_account_id: from.account_id,
-      to_account_id: to.account_id,
+      account_id: idOfAccount(account),
+      transaction_type,
       amount,
       currency,
-      description: null,
+      description,
+      reference,
+      ...(external_id !== undefined && { external_id }),
     },
-    context: testContext(id, rest),
+    context: testContext(id, context),
   };
 }
-export function reversal(original: string, rest: Partial<MessageContext> = {}, id = next++): Command {
+
+export function transfer(
+  from: Account,
+  to: Account,
+  amount: string,
+  { currency = null, description = null, ...context }: Omit<PostingOptions, 'reference' | 'external_id'> = {},
+  id: number | string = next++,
+): Command {
+  const data = {
+    transfer_id: idOf('transfer', testBits(id)),
+    from_account_id: idOfAccount(from),
+    to_account_id: idOfAccount(to),
+    amount,
+    currency,
+    description,
+  };
+  return { name: 'create_transfer', data, context: testContext(id, { message_id: data.transfer_id, ...context }) };
+}
+
+export function reversal(
+  original: string,
+  context: Partial<MessageContext> = {},
+  id: number | string = next++,
+): Command {
   return {
     name: 'reverse_transaction',
     data: { transaction_id: idOf('transaction', testBits(id)), reverses_transaction_id: original, reason: 'error' },
-    context: testContext(id, rest),
+    context: testContext(id, context),
   };
 }
+
 export function opening(
   n: number,
   type: AccountType,

@@ -19,7 +19,7 @@ describe('a request to a receiver that', () => {
   it.concurrent.each(Object.keys(rudeServers) as RudeName[])('%s ends, and leaves no connection open', async (name) => {
     // contract: webhooks-17, webhooks-18
     const server = await startRudeServer(name);
-    const sender = createSender(allowedAddresses(['127.0.0.0/8']), 1_000);
+    const sender = createSender(allowedAddresses(['127.0.0.0/8']), 2_000);
     const sent = await sender.post(server.url, {}, '{}');
     expect(sent).toMatchObject(
       answered.includes(name)
