@@ -89,6 +89,50 @@ it('black hole passes no bytes and closes no connections, old or new, until heal
   await eventually(() => old.got() === '1' && young.got() === '2');
 });
 
+it('cut closes connections, and new ones too, until heal()', async () => {
+  const { closed } = await client();
+  await proxy.set({ kind: 'cut' });
+  await eventually(closed);
+  const young = await client();
+  await eventually(young.closed);
+  await proxy.heal();
+  const { socket, got } = await client();
+  socket.write('x');
+  await eventually(() => got() === 'x');
+});
+
+it('silent loses what the server sends', async () => {
+  const { socket, got } = await client();
+  await proxy.set({ kind: 'silent' });
+  socket.write('lost');
+  await eventually(() => received.toString() === 'lost');
+  await sleep(100);
+  await proxy.heal();
+  socket.write('kept');
+  await eventually(() => got() === 'kept');
+});
+
+it('truncate loses the end of the next request, and what follows; stall everything, on existing connections', async () => {
+  const [old, stalled] = [await client(), await client()];
+  await proxy.set({ kind: 'truncate' });
+  old.socket.write('whole');
+  await eventually(() => old.got() === 'whol');
+  await proxy.heal();
+  proxy.stall();
+  for (const { socket } of [old, stalled]) socket.write('more');
+  const young = await client();
+  young.socket.write('new');
+  await eventually(() => young.got() === 'new');
+  expect([received.toString(), stalled.closed()]).toEqual(['wholnew', false]);
+});
+
+it('alters what the server sends', async () => {
+  const { socket, got } = await client();
+  proxy.alter = (data) => Buffer.from(data.toString().toUpperCase());
+  socket.write('x');
+  await eventually(() => got() === 'X');
+});
+
 it('closes the connection instead of the given number of responses', async () => {
   const [first, second] = [await client(), await client()];
   await proxy.set({ kind: 'cut_answers', which: 'any', times: 1 });
