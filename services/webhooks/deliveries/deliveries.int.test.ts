@@ -450,10 +450,10 @@ describe('a webhook', () => {
       );
       most = Math.max(most, rows[0]?.count ?? 0);
       return at.received.length >= 2_500;
-    });
+    }, 120_000);
     expect(most).toBeLessThanOrEqual(2_500);
     expect(new Set(at.ids()).size).toBe(2_500);
-  });
+  }, 180_000);
 });
 
 it('concurrent processes deliver each event once, and take over the claims of a process that has ended', async () => {
