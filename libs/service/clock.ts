@@ -11,16 +11,11 @@ export interface ClockOptions {
 }
 
 /**
- * The time of postings, which is the database's. Each process compares its clock with it and uses a monotonic
- * clock between comparisons, so that the host's clock has no effect. A wrong host clock is detected at once,
- * also between comparisons.
+ * Compares this host's clock with the database's, which determines posting times. A difference of up to 5 s is not
+ * corrected; a process with a larger one is not ready and decides nothing. The monotonic clock shows a jump of the host's
+ * clock at once, also between comparisons.
  */
 export interface Clock {
-  /**
-   * Returns the current time in ms since 1970, by the database's clock; before the first comparison, by this
-   * host's. An inaccurate comparison, which is wrong by at most one second, never makes it go backwards.
-   */
-  now(): number;
   /** Ok if this host's clock has been compared and differs from the database's by at most 5 s. */
   check(): CheckResult;
   /** This host's clock minus the database's, in ms; undefined before the first comparison. */
@@ -32,10 +27,10 @@ export interface Clock {
 
 /** A host clock with a larger difference is considered wrong. */
 const maxSkewMs = 5_000;
+/** The clocks of two processes that decide differ by at most this. */
+export const apartMs = 2 * maxSkewMs;
 const everyMs = 5_000;
 const retryMs = 1_000;
-/** Two clocks may drift this far between comparisons: 200 ppm. */
-const driftMs = 1;
 /** A slower response is too inaccurate. */
 const slowestMs = 1_000;
 
@@ -72,28 +67,19 @@ export function createClock({
   own = Date.now,
   monotonic = () => performance.now(),
 }: ClockOptions): Clock {
-  /** `ahead`: the database's clock minus the monotonic clock, accurate to `precisionMs`. */
-  let known: { ahead: number; precisionMs: number } | undefined;
+  /** The database's clock minus the monotonic clock. */
+  let aheadMs: number | undefined;
   let wasRight = true;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  let latest = -Infinity;
-
-  function now(): number {
-    const time = known === undefined ? own() : known.ahead + monotonic();
-    // Correcting an earlier comparison must not move the time backwards, so the time does not change until the
-    // clock has caught up.
-    if (time >= latest || latest - time > slowestMs) latest = time;
-    return latest;
-  }
+  const skewMs = (): number | undefined => (aheadMs === undefined ? undefined : own() - monotonic() - aheadMs);
 
   function check(): CheckResult {
-    if (known === undefined)
+    const skew = skewMs();
+    if (skew === undefined)
       return { ok: false, reason: "this host's clock has not been compared with the database's yet" };
-    const skewMs = own() - now();
-    if (Math.abs(skewMs) <= maxSkewMs + known.precisionMs) return { ok: true };
-    return { ok: false, reason: describe(skewMs) };
+    return Math.abs(skew) <= maxSkewMs ? { ok: true } : { ok: false, reason: describe(skew) };
   }
 
   async function compare(): Promise<boolean> {
@@ -101,13 +87,9 @@ export function createClock({
     const time = await read().catch(
       (error: unknown) => void logger.debug({ err: error }, "the database's clock could not be read"),
     );
-    const answered = monotonic();
-    if (time === undefined || answered - asked > slowestMs) return false;
-    const precisionMs = (answered - asked) / 2;
-    const seen = { ahead: time - (asked + precisionMs), precisionMs };
-    const kept = known && { ahead: known.ahead, precisionMs: known.precisionMs + driftMs };
-    // A slow response that agrees with an earlier, faster one is ignored (the clock filter of RFC 5905, section 10).
-    known = kept && kept.precisionMs < precisionMs && Math.abs(kept.ahead - seen.ahead) <= precisionMs ? kept : seen;
+    const tookMs = monotonic() - asked;
+    if (time === undefined || tookMs > slowestMs) return false;
+    aheadMs = time - (asked + tookMs / 2);
     const { ok, reason } = check();
     if (ok !== wasRight) logger[ok ? 'info' : 'error'](ok ? "this host's clock is right again" : (reason ?? ''));
     wasRight = ok;
@@ -120,9 +102,8 @@ export function createClock({
   }
 
   return {
-    now,
     check,
-    skewMs: () => (known === undefined ? undefined : own() - now()),
+    skewMs,
     start: turn,
     stop() {
       stopped = true;

@@ -28,8 +28,7 @@ async function process() {
       if (database.isAway) throw new Error('away');
     },
     clock: { check: () => ({ ok: clock.ok }) },
-    deciding: [commands],
-    queries,
+    members: [commands, queries],
     logger,
   });
   await membership.start();
@@ -72,7 +71,7 @@ test('a database that answers slowly is not away, nor is one whose answer a froz
   let ask = async (): Promise<void> => undefined;
   const [commands, queries] = [member(), member()];
   const clock = { check: () => ({ ok: true }) };
-  const membership = createMembership({ probe: () => ask(), clock, deciding: [commands], queries, logger });
+  const membership = createMembership({ probe: () => ask(), clock, members: [commands, queries], logger });
   await membership.start();
   ask = () => new Promise((resolve) => (answer = resolve));
   for (let n = 0; n < 10; n++) {
@@ -89,11 +88,11 @@ test('a database that answers slowly is not away, nor is one whose answer a froz
   await membership.stop();
 });
 
-test('while the clocks disagree, nothing is decided, but queries are answered', async () => {
+test('while the clocks disagree, a process is in no group', async () => {
   const { clock, isIn, membership } = await process();
   clock.ok = false;
   await vi.advanceTimersByTimeAsync(500);
-  expect(isIn()).toEqual([false, true]);
+  expect(isIn()).toEqual([false, false]);
   clock.ok = true;
   await vi.advanceTimersByTimeAsync(500);
   expect(isIn()).toEqual([true, true]);

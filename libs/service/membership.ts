@@ -11,9 +11,7 @@ export interface MembershipOptions {
   /** Asks the database. Rejects if it cannot be used, or does not answer in time. */
   probe(): Promise<unknown>;
   clock: Pick<Clock, 'check'>;
-  /** The consumers that execute commands and store events. */
-  deciding: readonly Member[];
-  queries: Member;
+  members: readonly Member[];
   logger: Logger;
 }
 
@@ -30,10 +28,10 @@ const leastTurns = 3;
  * Keeps a process in its consumer groups while it can do their work, and only then. Otherwise its partitions would wait
  * for it, although other processes could take them.
  * - It joins when the database answers, and leaves when it has not for 4 s.
- * - It also leaves the groups whose members decide while its clock and the database's disagree.
+ * - It also leaves while its clock and the database's disagree.
  * - A member that has all partitions of a group stays, because nobody would take them.
  */
-export function createMembership({ probe, clock, deciding, queries, logger }: MembershipOptions) {
+export function createMembership({ probe, clock, members, logger }: MembershipOptions) {
   const firstJoin = Promise.withResolvers<void>();
   let isUsable = false;
   /** Since when the database has not answered, and what it answered instead. */
@@ -79,10 +77,10 @@ export function createMembership({ probe, clock, deciding, queries, logger }: Me
 
   async function turn(): Promise<boolean> {
     look();
-    const mayDecide = isUsable && clock.check().ok;
-    const settled = Promise.all([settle(queries, isUsable), ...deciding.map((member) => settle(member, mayDecide))]);
+    const mayWork = isUsable && clock.check().ok;
+    const settled = Promise.all(members.map((member) => settle(member, mayWork)));
     // Joining may take long and is not waited for, because the process must be able to leave meanwhile.
-    if (mayDecide) void settled.then(() => firstJoin.resolve());
+    if (mayWork) void settled.then(() => firstJoin.resolve());
     return false;
   }
 

@@ -114,12 +114,10 @@ export async function serve(
   { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready }: ServeOptions,
   { logger, onStop }: RunContext,
 ): Promise<void> {
-  const { queries, ...deciding } = consumers;
   const membership = createMembership({
     probe: () => readTime(watch),
     clock,
-    deciding: Object.values(deciding),
-    queries,
+    members: Object.values(consumers),
     logger,
   });
   const executing = {

@@ -40,16 +40,16 @@ run('accounts', async (context) => {
     relayPool,
     metrics,
     tracing,
-    now: () => clock.now(),
+    now: Date.now,
     logger,
     onStop,
   });
   const wakeRelay = () => relay.wake();
   const sweeper = createSweeper({ pool, prefix, wakeRelay, logger });
   onStop('sweeper', () => sweeper.stop());
-  const auditVerifier = createVerifier(ofAudit, { pool: verifyPool, reads: pool, now: () => clock.now(), logger });
+  const auditVerifier = createVerifier(ofAudit, { pool: verifyPool, reads: pool, now: Date.now, logger });
   onStop('audit verifier', () => auditVerifier.stop());
-  const heads = createHeadPublisher({ pool, now: () => new Date(clock.now()), wakeRelay, logger });
+  const heads = createHeadPublisher({ pool, now: () => new Date(), wakeRelay, logger });
   onStop('audit heads', () => heads.stop());
 
   const { commands, queries, execution } = createConsumers(kafka, config, {
@@ -68,7 +68,7 @@ run('accounts', async (context) => {
     },
     auditVerifier,
     wakeRelay,
-    now: () => new Date(clock.now()),
+    now: () => new Date(),
     observe: observeHandled(metrics, tracing),
   });
   measureBacklogs(metrics, pool);

@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { compile as compileTrust } from '@fastify/proxy-addr';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
-import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { addDashboard, type DashboardOptions } from '../dashboard/dashboard.ts';
 import { createAuthenticate } from './access/auth.ts';
@@ -27,9 +26,8 @@ import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import { createHeldBodies, type HeldBodies } from './overload/held-bodies.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
-export interface AppDependencies extends Omit<RouteDependencies, 'now' | 'heldBodies'> {
+export interface AppDependencies extends Omit<RouteDependencies, 'heldBodies'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
-  clock: Pick<Clock, 'now' | 'check'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
   authFailuresPerMinute: number;
@@ -88,7 +86,7 @@ const reportedToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_
 
 /** Creates the public API from its dependencies. It does not listen yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
-  const { now } = deps.clock;
+  const { now } = deps;
   const app = fastify({
     ...serverOptions,
     clientErrorHandler: (error, socket) => answerClientError(deps.logger, error, socket),

@@ -40,7 +40,7 @@ run(
     const metrics = createGatewayMetrics(registry);
     await checkBrokers();
 
-    const now = () => clock.now();
+    const now = Date.now;
     const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
     const { publisher, requester, apiKeys, keyFollower, endedTokens, tokenFollower, dashboard } = messaging;
@@ -107,7 +107,7 @@ run(
       tokens: { ...settings.tokens, isEnded: endedTokens.isEnded },
       endedTokens,
       loadShedding,
-      clock,
+      now,
       forwarder,
       consumerLag,
       apiKeys,

@@ -48,7 +48,7 @@ run('webhooks', async (context) => {
   await checkBrokers();
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
 
-  const now = () => clock.now();
+  const now = Date.now;
   const keys = macKeys(config);
   const audited = topicName(prefix, 'accounts.commands');
   const { publishers, replies, relay } = createPublishing(kafka, config, {

@@ -363,7 +363,7 @@ import { isPosting, openBooks } from './books.ts';`,
   },
   {
     name: 'what was published without the lease is not in doubt',
-    edits: [{ file: relay, find: 'if (!this.#lease.held()) this.#stale', replace: 'if (lateMs < 0) this.#stale' }],
+    edits: [{ file: relay, find: '    this.#stale.add(rangeOf(this.#unmarked.ids), 0);\n', replace: '' }],
     tests: 'tests/events',
   },
   {

@@ -212,7 +212,7 @@ export class Relay {
     this.#active = taken !== false;
     // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked
     // batches again, possibly after older ones were marked unpublished (republish.ts), so they must
-    // not be marked now. It may have published newer ones before these were written.
+    // not be marked now.
     this.#forgetUnmarked();
     if (taken && taken.formerEndedAt !== null) this.#stale.takeOver(taken.formerEndedAt, this.#options.lateMs);
     return this.#active;
@@ -234,13 +234,13 @@ export class Relay {
     const begunAt = performance.now();
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
-        if (!this.#lease.held()) return 0;
+        if (this.#lease.held()) continue;
+        this.#stale.add(rangeOf(ids), 0);
+        return 0;
       }
     } catch (error) {
       this.#stale.add(rangeOf(ids), lateMs);
       throw error;
-    } finally {
-      if (!this.#lease.held()) this.#stale.add(rangeOf(ids), 0);
     }
     this.#unmarked.ids.push(...ids);
     this.#unmarked.events += messages.length;
@@ -267,7 +267,7 @@ export class Relay {
     }
   }
 
-  /** Leaves these batches to the next holder. */
+  /** Leaves these batches to the next holder, which may have published newer ones before these were written. */
   #forgetUnmarked(): void {
     this.#stale.add(rangeOf(this.#unmarked.ids), 0);
     this.#unmarked = { ids: [], events: 0 };

@@ -6,6 +6,7 @@ import { type MessageData, type MessageName, type MessageResult, messages } from
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { type Reply, RequestError, type Requester } from '#libs/kafka/request-reply/request-reply.ts';
+import { apartMs } from '#libs/service/clock.ts';
 import { isSampled, type Tracing } from '#libs/service/tracing.ts';
 import { type Command, deadlineMs, encode, type Origin, replyWaitMs } from '../messages/encode.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
@@ -48,9 +49,6 @@ export interface ForwarderOptions {
 
 /** The services that reply to the gateway, by the first part of the names of their topics. */
 const services = ['ledger', 'accounts', 'webhooks'] as const;
-
-/** More than the clocks of two of the bank's processes differ. */
-const slackMs = 5_000;
 
 const notSent: Outcome<never> = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
@@ -135,7 +133,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
      * publication of a command may be delayed without limit, but after its deadline the command is refused. Known only
      * of a command without an Idempotency-Key, whose id contains its time.
      */
-    mayArrive: (id: string) => Math.abs(now() - freshAt(id)) < deadlineMs + slackMs,
+    mayArrive: (id: string) => Math.abs(now() - freshAt(id)) < deadlineMs + apartMs,
     breakers: () =>
       services.map((service) => {
         return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };

@@ -144,7 +144,7 @@ describe.each(rows)('%s %s without an outcome', (name, _, request) => {
 
   test('refused late: GET is 404, but not before the deadline of a command that may not have arrived', async () => {
     if (name !== 'create_batch') expect((await asked.get(unknown, unknown)).status).toBe(503);
-    vi.setSystemTime(Date.now() + 36_000);
+    vi.setSystemTime(Date.now() + 41_000);
     expect((await asked.get(unknown, unknown)).status).toBe(404);
   });
 
@@ -153,7 +153,7 @@ describe.each(rows)('%s %s without an outcome', (name, _, request) => {
   });
 
   test('dead-lettered: GET is 503', async () => {
-    vi.setSystemTime(Date.now() + 36_000);
+    vi.setSystemTime(Date.now() + 41_000);
     const dead = { ok: false as const, refusal: deadLettered('x') };
     expect((await asked.get(unknown, dead)).status).toBe(503);
   });

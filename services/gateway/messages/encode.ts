@@ -3,6 +3,7 @@ import { bucketOf } from '#libs/contracts/ids.ts';
 import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { apartMs } from '#libs/service/clock.ts';
 import type { Caller } from '../access/caller.ts';
 
 /** Messages of the gateway: their origin, and their form on the wire. */
@@ -66,9 +67,11 @@ export function encode(
     request_id: origin.requestId,
     actor: origin.caller.actor,
     deadline: new Date(ms + deadlineMs).toISOString(),
-    // The clock by which the database's time is asked for may be wrong.
+    // The clocks of the sender and the receiver differ. That by which the database's time is asked for may be wrong.
     reply_by:
-      messages[name].kind === 'query' && name !== 'get_time' ? new Date(ms + replyWaitMs).toISOString() : undefined,
+      messages[name].kind === 'query' && name !== 'get_time'
+        ? new Date(ms + replyWaitMs + apartMs).toISOString()
+        : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     repeat_only: origin.repeatOnly === true ? 'true' : undefined,

@@ -61,7 +61,8 @@ const overloaded = new Refused(unavailableBecause('too many requests at once'));
 const wrongClock = new Refused(unavailableBecause("this gateway's clock is wrong"));
 
 /**
- * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12).
+ * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12), and while
+ * the clock is wrong, by which credentials would be refused or accepted wrongly.
  * `now`: in ms of a monotonic clock.
  */
 export function createLoadShedding(
@@ -76,8 +77,8 @@ export function createLoadShedding(
     return queue;
   };
   const asked = new Map(Object.keys(endpoints).map((name) => [name, topicsOf(name as EndpointName).map(queueOf)]));
-  const reasonFor = (endpoint: EndpointName | undefined, isWrite: boolean) => {
-    if (isWrite && !clock.check().ok) return 'clock';
+  const reasonFor = (endpoint: EndpointName | undefined) => {
+    if (!clock.check().ok) return 'clock';
     const at = now();
     return endpoint !== undefined && asked.get(endpoint)?.some((queue) => queue.isTooLong(at)) === true
       ? 'queue'
@@ -87,8 +88,7 @@ export function createLoadShedding(
   return {
     /** Returns the refusal of a request, or undefined to accept it. It is called before the request is examined. */
     refuse(request: FastifyRequest): Refused | undefined {
-      const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
-      const reason = reasonFor(request.routeOptions.config.endpoint, isWrite);
+      const reason = reasonFor(request.routeOptions.config.endpoint);
       if (reason === undefined) return undefined;
       metrics.shed(reason);
       return reason === 'clock' ? wrongClock : overloaded;

@@ -49,8 +49,8 @@ test('overload: 503 with Retry-After before any processing, nothing is sent, and
   expect(read.statusCode).toBe(200);
 });
 
-test('with a wrong clock writes are 503, reads continue, and a preflight succeeds', async () => {
-  const clock = { now: Date.now, check: () => ({ ok: false }) };
+test('with a wrong clock every request is 503, also one with an invalid token, and a preflight succeeds', async () => {
+  const clock = { check: () => ({ ok: false }) };
   const { app, sent, keyHeader } = await testApp(reply, { clock });
   const headers = { ...keyHeader(), 'content-type': 'application/json' };
   const write = await app.inject({ method: 'POST', url: '/transactions', headers, payload: deposit });
@@ -61,8 +61,10 @@ test('with a wrong clock writes are 503, reads continue, and a preflight succeed
     0,
   ]);
   expect(write.json().message).toContain('clock');
-  const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: keyHeader() });
-  expect(read.statusCode).toBe(200);
+  for (const credentials of [keyHeader(), { authorization: 'Bearer expired' }]) {
+    const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: credentials });
+    expect([read.statusCode, sent.length]).toEqual([503, 0]);
+  }
   const asks = { origin: 'https://a.example', 'access-control-request-method': 'POST' };
   expect((await app.inject({ method: 'OPTIONS', url: '/clients', headers: asks })).statusCode).toBe(204);
 });

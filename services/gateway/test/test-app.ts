@@ -9,6 +9,7 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
+import type { Clock } from '#libs/service/clock.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createApiKeys } from '../access/api-keys.ts';
 import { createEndedTokens } from '../access/ended-tokens.ts';
@@ -39,10 +40,15 @@ export const refused = (code: ErrorCode, message = 'refused', details?: Record<s
 const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
+interface TestOptions extends Partial<AppDependencies> {
+  loadShedding?: LoadShedding;
+  clock?: Pick<Clock, 'check'>;
+}
+
 /** Creates the app with services that a function simulates in this process. Everything else is as in production. */
 export async function testApp(
   service: Service = () => 'no_reply',
-  options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {},
+  { clock = { check: () => ({ ok: true }) }, now = Date.now, ...options }: TestOptions = {},
 ) {
   const sent: OutgoingMessage[] = [];
   const recorded: OutgoingMessage[] = [];
@@ -73,12 +79,11 @@ export async function testApp(
     onUse: () => undefined,
     now: Date.now,
   });
-  const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
   const loadShedding = options.loadShedding ?? createLoadShedding(clock, metrics);
   const forwarder = createForwarder({
     request,
     loadShedding,
-    now: clock.now,
+    now,
     prefix: 'test.',
     logger: silent,
     metrics,
@@ -118,7 +123,7 @@ export async function testApp(
     metrics,
     ...options,
     tokens: { ...tokens, isEnded: endedTokens.isEnded },
-    clock,
+    now,
   });
   app.addHook('onClose', async () => forwarder.stop());
 
