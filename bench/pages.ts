@@ -23,9 +23,9 @@ const goalMs = 100;
 const size = { accounts: 100_000, transactions: 1_000_000 };
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-const { base_url, database_url, dashboard_password } = JSON.parse(
+const { dashboard_url, database_url, dashboard_password } = JSON.parse(
   readFileSync(join(options.dir, 'connection.json'), 'utf8'),
-) as Record<'base_url' | 'database_url' | 'dashboard_password', string>;
+) as Record<'dashboard_url' | 'database_url' | 'dashboard_password', string>;
 
 async function withSchema(schema: string, work: (pool: Pool) => Promise<unknown>): Promise<void> {
   const settings = { url: database_url, application_name: 'bench', schema, max: 1, statement_timeout_ms: 30 * 60_000 };
@@ -66,9 +66,9 @@ async function signIn(): Promise<string> {
     const to = response.headers.get('location');
     return to === null ? from : follow(new URL(to, from).href);
   };
-  const form = await follow(`${base_url}/admin/login/start`);
+  const form = await follow(`${dashboard_url}/login/start`);
   await follow(form, new URLSearchParams({ user_name: 'admin', password: dashboard_password }));
-  const session = cookies.get(new URL(base_url).origin)?.get('bank_session');
+  const session = cookies.get(new URL(dashboard_url).origin)?.get('bank_session');
   if (session === undefined) throw new Error('the sign-in has failed');
   return `bank_session=${session}`;
 }
@@ -106,7 +106,7 @@ for (let round = -2; round < Number(options.rounds); round++) {
     const name = path.replace(/_[0-9a-f]{32}/, '').replace(/=07\d+/, '=07…');
     if (!name.includes(options.only)) continue;
     const begun = performance.now();
-    const response = await fetch(`${base_url}/admin/ui${path}`, { headers: { cookie }, redirect: 'manual' });
+    const response = await fetch(`${dashboard_url}/ui${path}`, { headers: { cookie }, redirect: 'manual' });
     const took = performance.now() - begun;
     await response.arrayBuffer();
     if (response.status >= 400 || response.headers.get('location')?.startsWith('/admin/login') === true)

@@ -45,6 +45,8 @@ export interface Sender {
   attempts: number;
   attemptTimeoutMs: number;
   fetch: Fetch | undefined;
+  /** Parses a response. Default: JSON.parse. */
+  parse?: (text: string) => unknown;
 }
 
 const firstWaitMs = 100;
@@ -78,7 +80,7 @@ export async function send(sender: Sender, request: Request, patience: Patience)
  */
 async function tryOnce(
   // In a browser, fetch must not be called as a method of another object.
-  { fetch = globalThis.fetch, baseUrl, credentials, attemptTimeoutMs }: Sender,
+  { fetch = globalThis.fetch, baseUrl, credentials, attemptTimeoutMs, parse = JSON.parse }: Sender,
   { method, path, body, idempotencyKey, ifMatch, accept }: Request,
   { endsAt, signal }: Patience,
   renew: boolean,
@@ -101,7 +103,7 @@ async function tryOnce(
     });
     if (response.ok && accept !== undefined)
       return { status: response.status, body: await response.text(), headers: response.headers };
-    const answer = parsed(await response.text());
+    const answer = parsed(await response.text(), parse);
     if (response.ok && answer !== undefined)
       return { status: response.status, body: answer, headers: response.headers };
     if (!isErrorBody(answer))
@@ -126,9 +128,9 @@ async function credentialHeader(credentials: Sender['credentials'], renew: boole
   return { authorization: `Bearer ${typeof token === 'string' ? token : await token(renew)}` };
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, parse: (text: string) => unknown): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return undefined;
   }

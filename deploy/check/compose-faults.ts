@@ -9,6 +9,7 @@ const awayMs = 8_000;
 /** A running copy of docker-compose.yml, separate from any other on this engine. */
 export interface Composed {
   baseUrl: string;
+  dashboardUrl: string;
   apiKey: string;
   /** `docker compose …` */
   compose(args: string[], codes?: number[]): Promise<Output>;

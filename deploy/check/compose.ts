@@ -26,15 +26,15 @@ export const compose: Part = {
     const composed = await start(check);
     const { password, issuer } = await smoke(check, composed);
     await check.step('the dashboard redirects to the sign-in', async () => {
-      const response = await fetch(`${composed.baseUrl}/admin`);
+      const response = await fetch(`${composed.dashboardUrl}/admin`);
       expect(
         response.status === 200 &&
-          response.url.startsWith(`${composed.baseUrl}/admin`) &&
+          response.url.startsWith(`${composed.dashboardUrl}/admin`) &&
           (await response.text()).includes('Sign in'),
         `GET /admin led to ${response.url}, ${response.status}`,
       );
     });
-    await signIn(check, { baseUrl: composed.baseUrl, issuer, password });
+    await signIn(check, { dashboardUrl: composed.dashboardUrl, issuer, password });
     const callers = await Callers.create(composed.baseUrl, composed.apiKey);
     await scale(check, composed, callers);
     await faults(check, composed, callers);
@@ -43,9 +43,11 @@ export const compose: Part = {
 };
 
 async function start(check: Check): Promise<Composed> {
-  const [port, identity, kafka, postgres] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [port, dashboard, identity] = [await freePort(), await freePort(), await freePort()];
+  const [kafka, postgres] = [await freePort(), await freePort()];
   const ports = {
     PORT: String(port),
+    DASHBOARD_PORT: String(dashboard),
     IDENTITY_PORT: String(identity),
     KAFKA_PORT: String(kafka),
     POSTGRES_PORT: String(postgres),
@@ -75,6 +77,7 @@ async function start(check: Check): Promise<Composed> {
   expect(apiKey !== undefined, `no key was printed: ${stdout}`);
   return {
     baseUrl: `http://127.0.0.1:${port}`,
+    dashboardUrl: `http://127.0.0.1:${dashboard}`,
     apiKey,
     compose: dockerCompose,
     up,
@@ -218,7 +221,16 @@ async function stopAndStart(
   await check.step(
     'stop: every process of ours, Postgres and the proxy end by themselves, with exit code 0',
     async () => {
-      const services = ['gateway', 'ledger', 'accounts', 'webhooks', 'identity-provider', 'postgres', 'proxy'];
+      const services = [
+        'gateway',
+        'dashboard',
+        'ledger',
+        'accounts',
+        'webhooks',
+        'identity-provider',
+        'postgres',
+        'proxy',
+      ];
       const ids = await Promise.all(services.map(containers));
       await dockerCompose(['stop']);
       for (const [i, service] of services.entries()) {

@@ -72,6 +72,7 @@ const programs = [
   'ledger',
   'accounts',
   'webhooks',
+  'dashboard',
   'topics',
   'migrate-ledger',
   'migrate-accounts',

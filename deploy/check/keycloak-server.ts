@@ -91,7 +91,7 @@ async function requestTokens(issuer: string, parameters: Record<string, string>)
 export type Realm = Awaited<ReturnType<typeof createRealm>>;
 
 /** The example's addresses, which are replaced by those of this machine. */
-const exampleUrls = { issuer: 'https://id.bank.example', dashboard: 'https://bank.example' };
+const exampleUrls = { issuer: 'https://id.bank.example', dashboard: 'https://staff.bank.example' };
 
 /** Returns a file of the example with the addresses of Keycloak and the dashboard. */
 export function example(file: string, { baseUrl }: Keycloak, publicUrl: string): string {

@@ -6,6 +6,10 @@ import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import { decodeClaims } from '../../tests/support/sign-in.ts';
+import { startChild } from '../../tools/local/child.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
+import { freePort } from '../../tools/local/ports.ts';
+import { awaitReady } from '../../tools/local/ready.ts';
 import { type Check, expect, type Part, prepare } from './check.ts';
 import { createRealm, example, type Keycloak, type Realm, startKeycloak } from './keycloak-server.ts';
 import { inBrowser } from './sign-in.ts';
@@ -35,8 +39,9 @@ export const keycloak: Part = {
     const prepared = await prepare(check, { part: 'keycloak', script: 'keycloak.sh', timeoutMs: partMs });
     if (prepared === undefined) return;
     const keycloak = await check.step('Keycloak starts', () => startKeycloak(check, prepared));
-    const { realm, bank } = await check.step('a bank has the realm and the settings of deploy/keycloak', () =>
-      connect(check, keycloak),
+    const { realm, bank, dashboardUrl } = await check.step(
+      'a bank has the realm and the settings of deploy/keycloak',
+      () => connect(check, keycloak),
     );
     await check.step('programs and people have the scopes of their roles', () => useRoles(realm, bank));
     await check.step('a customer reaches the accounts of one client, and cannot become another one', () =>
@@ -48,7 +53,9 @@ export const keycloak: Part = {
         'a list of accounts': [() => bank.withToken(access_token).get('/accounts'), 403],
       });
     });
-    await inBrowser(check, 'a person signs in to the dashboard and out', (page) => visit(page, realm, bank));
+    await inBrowser(check, 'a person signs in to the dashboard and out', (page) =>
+      visit(page, realm, bank, dashboardUrl),
+    );
     await check.step('tokens for another audience, of another realm, and ID tokens are refused', () =>
       useForeignTokens(keycloak, realm, bank),
     );
@@ -58,27 +65,45 @@ export const keycloak: Part = {
   },
 };
 
-async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm; bank: Api }> {
+async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm; bank: Api; dashboardUrl: string }> {
   const cluster = await startCluster(join(check.dir, 'keycloak-bank'), createRandom('keycloak'));
   check.onEnd(() => cluster.stop());
   const gateway = cluster.node('gateway');
   await Promise.all(['gateway', 'gateway-2', 'ledger-2'].map((name) => cluster.node(name).stop()));
-  const realm = await createRealm(keycloak, 'bank', gateway.baseUrl, (clients) => {
+  const [port, healthPort] = [await freePort(), await freePort()];
+  const dashboardUrl = `http://127.0.0.1:${port}`;
+  const realm = await createRealm(keycloak, 'bank', dashboardUrl, (clients) => {
     const dashboard = clients.find(({ clientId }) => clientId === 'dashboard');
     if (check.selfTest) Object.assign(dashboard ?? {}, { fullScopeAllowed: true });
   });
-  gateway.start({
-    ...(parseEnv(example('gateway.env', keycloak, gateway.baseUrl)) as Record<string, string>),
-    JWT_HS256_SECRET: '',
-    DASHBOARD_CLIENT_SECRET: (await realm.readClient('dashboard')).secret ?? '',
-    SESSION_SECRET: realm.password,
-  });
+  const settings = (file: string) => parseEnv(example(file, keycloak, dashboardUrl)) as Record<string, string>;
+  gateway.start({ ...settings('gateway.env'), JWT_HS256_SECRET: '', TRUST_PROXY: 'loopback' });
   await gateway.ready();
+  const dashboard = startChild({
+    name: 'dashboard',
+    command: process.execPath,
+    args: [join(PROJECT, 'services/dashboard/main.ts')],
+    cwd: PROJECT,
+    env: {
+      ...process.env,
+      ...settings('dashboard.env'),
+      NODE_ENV: 'development',
+      API_URL: gateway.baseUrl,
+      PORT: String(port),
+      HEALTH_PORT: String(healthPort),
+      DASHBOARD_CLIENT_SECRET: (await realm.readClient('dashboard')).secret ?? '',
+      SESSION_SECRET: realm.password,
+    },
+    log: join(check.dir, 'keycloak-dashboard.log'),
+    marker: 'services/dashboard/main.ts',
+  });
+  check.onEnd(() => dashboard.stop(10_000));
+  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, patienceMs);
   const bank = new Api(
     () => gateway.baseUrl,
     () => ({ 'x-api-key': cluster.apiKey }),
   );
-  return { realm, bank };
+  return { realm, bank, dashboardUrl };
 }
 
 /** Expects the statuses of requests, by their names. On a busy machine, a request is repeated until it is decided. */
@@ -169,19 +194,19 @@ async function useBinding(realm: Realm, bank: Api): Promise<void> {
 
 type Page = Parameters<Parameters<typeof inBrowser>[2]>[0];
 
-async function visit(page: Page, realm: Realm, bank: Api): Promise<void> {
-  await page.goto(`${bank.baseUrl}/admin`);
+async function visit(page: Page, realm: Realm, bank: Api, dashboardUrl: string): Promise<void> {
+  await page.goto(`${dashboardUrl}/admin`);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(`${realm.issuer}/**`);
   await page.getByLabel('Username or email').fill('amina');
   await page.getByLabel('Password', { exact: true }).fill(realm.password);
   await page.getByRole('button', { name: 'Sign In' }).click();
-  await page.waitForURL(`${bank.baseUrl}/admin/ui**`);
+  await page.waitForURL(`${dashboardUrl}/admin/ui**`);
   const text = await page.getByRole('banner').innerText();
   expect(/amina auditor/.test(text) && /Books/.test(text) && !/Counter/.test(text), `the header says ${text}`);
-  const cookies = (await page.context().cookies(bank.baseUrl)).map(({ name, value }) => `${name}=${value}`);
+  const cookies = (await page.context().cookies(dashboardUrl)).map(({ name, value }) => `${name}=${value}`);
   const statusOfCopy = async () =>
-    (await fetch(`${bank.baseUrl}/admin/ui`, { headers: { cookie: cookies.join('; ') }, redirect: 'manual' })).status;
+    (await fetch(`${dashboardUrl}/admin/ui`, { headers: { cookie: cookies.join('; ') }, redirect: 'manual' })).status;
   expect((await statusOfCopy()) === 200, 'a copy of the cookie does not work');
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('You are signed out.').waitFor();

@@ -90,8 +90,9 @@ nobody() {
 }
 check 'an empty list of a network policy means nobody, not everybody' nobody
 
-routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own && /ROUTES:/ {print $2}'; }
-check 'the dashboard has a separate deployment, and the gateway serves only the API' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
+variables() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own' | grep -o -E '(API_URL|KAFKA_[A-Z_]+|SESSION_SECRET|API_KEY_PEPPER): .*|- \{ name: (SESSION_SECRET|API_KEY_PEPPER)_FILE' | tr '\n' ' '; }
+check 'the dashboard knows the gateway, and neither brokers nor the secrets of the gateway' eval 'case "$(variables dashboard)" in *KAFKA_*|*API_KEY_PEPPER*) false;; *"http://bank-gateway"*SESSION_SECRET*) true;; *) false;; esac'
+check 'the gateway has no secret of sessions' eval 'case "$(variables gateway)" in *SESSION_SECRET*) false;; *API_KEY_PEPPER*) true;; *) false;; esac'
 
 echo 'On simulated nodes'
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 900s "$@"; }

@@ -31,16 +31,16 @@ export async function inBrowser(check: Check, title: string, use: (page: Page) =
  */
 export async function signIn(
   check: Check,
-  { baseUrl, issuer, password }: { baseUrl: string; issuer: string; password: string },
+  { dashboardUrl, issuer, password }: { dashboardUrl: string; issuer: string; password: string },
 ): Promise<void> {
   await inBrowser(check, 'a person signs in to the dashboard', async (page) => {
-    await page.goto(`${baseUrl}/admin`);
+    await page.goto(`${dashboardUrl}/admin`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL(`${issuer}/**`);
     await page.getByLabel('User name').fill('admin');
     await page.getByLabel('Password', { exact: true }).fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.waitForURL(`${baseUrl}/admin/ui**`);
+    await page.waitForURL(`${dashboardUrl}/admin/ui**`);
     expect((await page.content()).includes('Alex Admin'), 'the page does not say who is signed in');
   });
 }

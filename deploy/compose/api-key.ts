@@ -14,7 +14,8 @@ import { PROJECT, writeAtomically } from '../../tools/local/local-dir.ts';
 const file = '/run/secrets/api-key/api_key';
 
 const keyConfig = z.object({
-  PUBLIC_URL: url('http').describe('The URL at which callers reach the gateways'),
+  BASE_URL: url('http').describe('The URL at which callers reach the gateways'),
+  DASHBOARD_URL: url('http').describe('The URL at which browsers reach the dashboard'),
   JWT_ISSUER: url('http').describe('The URL at which callers reach the identity provider'),
   IDP_CLIENT_SECRET: z.string().describe('The secret of its clients'),
   IDP_USER_PASSWORD: z.string().describe('The password of its users'),
@@ -40,7 +41,8 @@ try {
     summary(
       createConnection({
         ...nothing,
-        base_url: config.PUBLIC_URL,
+        base_url: config.BASE_URL,
+        dashboard_url: `${config.DASHBOARD_URL}/admin`,
         issuer: config.JWT_ISSUER,
         api_key,
         client_secret: config.IDP_CLIENT_SECRET,

@@ -74,6 +74,7 @@ describe('docker-compose.yml', () => {
     ledger,
     accounts,
     webhooks,
+    dashboard,
     'create-topics': topics,
     'ledger/migrate': ledgerSchema,
     'accounts/migrate': accountsSchema,
@@ -85,6 +86,7 @@ describe('docker-compose.yml', () => {
     ledger,
     accounts,
     webhooks,
+    dashboard,
     topics,
     'migrate-ledger': ledgerSchema,
     'migrate-accounts': accountsSchema,
@@ -166,9 +168,10 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('a gateway cannot reach the database, and each secret is mounted only where it is needed', () => {
+  test('a gateway cannot reach the database, the dashboard only gateways, and each secret is mounted only where it is needed', () => {
     expect(services['gateway']?.networks).toEqual(['front', 'messages']);
-    for (const name of ['gateway', 'ledger', 'accounts', 'webhooks']) {
+    expect(services['dashboard']?.networks).toEqual(['front', 'observability']);
+    for (const name of ['gateway', 'ledger', 'accounts', 'webhooks', 'dashboard']) {
       expect(services[name]?.volumes).toEqual([`secrets-${name}:/run/secrets/${name}:ro`]);
     }
   });

@@ -35,7 +35,8 @@ for (const service of ['ledger', 'accounts', 'webhooks']) {
   const password = secret(`migrations/${service}_password`);
   kept(`${service}/database_url`, () => databaseUrl(`${OWNER}_${service}`, password));
 }
-for (const name of ['api_key_pepper', 'session_secret']) secret(`gateway/${name}`);
+secret('gateway/api_key_pepper');
+secret('dashboard/session_secret');
 const readers = {
   gateway: ['accounts', 'ledger', 'webhooks'],
   accounts: ['accounts', 'ledger', 'webhooks'],
@@ -53,6 +54,6 @@ kept('gateway/api_key_public_keys', () =>
   createPublicKey(signingKey).export({ type: 'spki', format: 'pem' }).toString(),
 );
 const client = secret('identity-provider/client_secret');
-kept('gateway/dashboard_client_secret', () => client);
+kept('dashboard/client_secret', () => client);
 // The password is short enough to type.
 secret('identity-provider/user_password', 8);

@@ -13,6 +13,7 @@ const signInSchema = z.object({
   actor: z.string(),
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
+export type SignIn = z.infer<typeof signInSchema>;
 
 const signOutSchema = z.object({ session_id: z.string() });
 
@@ -66,7 +67,7 @@ export const signInEndpoints = {
     body: z.strictObject({
       action: z
         .string()
-        .regex(/^(export|(page|form):[\w:/-]{0,100})$/, 'must be export, or page: or form: with a path'),
+        .regex(/^(export|(page|form):[\w:/.-]{0,100})$/, 'must be export, or page: or form: with a path'),
       outcome: activitySchema.shape.outcome,
       resource_id: text(1, 100).nullish(),
       file: text(1, 200).optional(),

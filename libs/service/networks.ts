@@ -103,3 +103,8 @@ const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata].flatMa
 export function touchLocal(network: string): boolean {
   return (parseRanges(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
 }
+
+/** Returns an address as shown: an IPv4-mapped address as IPv4. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { accountsConfig } from '#services/accounts/config.ts';
+import { dashboardConfig } from '#services/dashboard/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig } from './config.ts';
@@ -33,8 +34,14 @@ const good: Record<string, string> = {
   WEBHOOK_SECRET_KEYS: random(32),
   API_KEY_PUBLIC_KEYS: keyPair.publicKey,
   API_KEY_SIGNING_KEY: keyPair.privateKey,
+  API_URL: 'http://gateway',
+  PUBLIC_URL: 'https://staff.bank.example',
+  DASHBOARD_CLIENT_ID: 'dashboard',
+  DASHBOARD_CLIENT_SECRET: random(32),
+  SESSION_SECRET: random(32),
 };
 const all = z.object({
+  ...dashboardConfig.shape,
   ...gatewayConfig.shape,
   ...webhooksConfig.shape,
   ...macConfig,

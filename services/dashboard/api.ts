@@ -1,4 +1,6 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
+import { BankError, NoAnswerError } from '../../clients/typescript/errors.ts';
+import { type Answer, type Fetch, type Request, send } from '../../clients/typescript/send.ts';
 
 /** Numbers are given as their source text, so that no digit of an amount is lost. */
 interface ApiAnswer<T> {
@@ -33,64 +35,127 @@ export class ApiRefused extends Error {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
 // Available since Node 21, but not yet in TypeScript's library.
-const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
+const parseJson = JSON.parse as (text: string, reviver: Reviver) => unknown;
+const parse = (text: string): unknown =>
+  parseJson(text, (_key, value, { source }) => (typeof value === 'number' ? source : value));
 
-export type Api = ReturnType<typeof createApi>;
+/** The bank itself responds within 5 s, and makes a page for paper in a few more. */
+const timeoutMs = 15_000;
+/** More than any response: a page of a list has at most 1 MiB, a statement for paper some more. */
+const maxResponseBytes = 32 * 1024 * 1024;
+
+/** Connections are kept open between requests; that is fetch's default. */
+const boundedFetch: Fetch = async (url, request) => {
+  const response = await fetch(url, request);
+  const { ok, status, headers } = response;
+  return { ok, status, headers, text: () => textOf(response) };
+};
+
+/** Returns the body. Rejects with a TypeError, like fetch, if it is too large. */
+async function textOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxResponseBytes) throw new TypeError(`the response has more than ${maxResponseBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+export interface ApiOptions {
+  /** The base URL of the REST API. */
+  url: string;
+  fetch?: Fetch;
+}
+
+export type Api = ReturnType<ReturnType<typeof createApi>>;
 
 /**
- * Creates the access to the public REST API, which is called within this process with the person's own token. The
- * dashboard has no other access to data, so the checks, scopes, limits, audit, and errors of the API apply.
+ * Creates the access to the REST API, which is called with the person's own token. The dashboard has no other access to
+ * data, so the checks, scopes, limits, audit, and errors of the API apply. The API learns the address of the browser from
+ * X-Forwarded-For, and accepts it from the dashboard because TRUST_PROXY names it.
  */
-export function createApi(app: FastifyInstance, request: FastifyRequest, token: string) {
-  const send = (method: 'GET' | 'POST' | 'PATCH', url: string, headers: Record<string, string>, payload?: string) =>
-    app.inject({
-      method,
-      url,
-      payload,
-      headers: {
-        host: request.headers.host ?? 'dashboard',
-        authorization: `Bearer ${token}`,
-        'x-request-id': request.id,
-        ...headers,
-      },
-      remoteAddress: request.ip,
-    });
-  const call = async <T>(...sent: Parameters<typeof send>): Promise<ApiAnswer<T>> => {
-    const answer = await send(...sent);
-    const body = parse(answer.payload, (_key, value, { source }) => (typeof value === 'number' ? source : value)) as {
-      data: T;
-      complete?: boolean;
-    } & ApiProblem;
-    if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, body);
-    // POST /transactions returns the Transaction without `data` (contract: envelope-3).
-    return {
-      data: 'data' in body ? body.data : (body as T),
-      next: nextCursor(answer.headers.link),
-      etag: answer.headers.etag?.toString(),
-      complete: body.complete,
+export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) {
+  return (caller: Pick<FastifyRequest, 'id' | 'ip'>, token: string) => {
+    const fetch: Fetch = (target, request) =>
+      fetchOnce(target, {
+        ...request,
+        headers: { ...request.headers, 'x-request-id': caller.id, 'x-forwarded-for': caller.ip },
+      });
+    const sender = { baseUrl: url, credentials: { token }, attempts: 1, attemptTimeoutMs: timeoutMs, fetch, parse };
+    const once = (request: Request) =>
+      send(sender, request, { endsAt: performance.now() + timeoutMs, signal: undefined });
+    let isAsked = false;
+    const answered = (request: Request): Promise<Answer> => {
+      isAsked = true;
+      return once(request)
+        .catch((error: unknown) => (mayRepeat(request, error) ? once(request) : Promise.reject(error)))
+        .catch((error: unknown) => Promise.reject(refusalOf(request, error)));
     };
-  };
-  const write = <T>(method: 'POST' | 'PATCH', path: string, body: object, headers: Record<string, string>) =>
-    call<T>(method, path, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
-  return {
-    get: <T>(path: string) => call<T>('GET', path, {}),
-    /** Returns a page of the API unchanged, with its content policy. */
-    async getHtml(path: string): Promise<{ text: string; policy: string }> {
-      const answer = await send('GET', path, { accept: 'text/html' });
-      if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, JSON.parse(answer.payload) as ApiProblem);
-      return { text: answer.payload, policy: String(answer.headers['content-security-policy']) };
-    },
-    /** With an idempotency key, sending a form twice has one effect. */
-    post: <T>(path: string, body: object, key?: string) =>
-      write<T>('POST', path, body, key === undefined ? {} : { 'idempotency-key': key }),
-    /** `ifMatch`: the only version to which the change applies. */
-    patch: <T>(path: string, body: object, ifMatch?: string) =>
-      write<T>('PATCH', path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+    const call = async <T>(request: Request): Promise<ApiAnswer<T>> => {
+      const { body, headers } = await answered(request);
+      const { data, complete } = body as { data: T; complete?: boolean };
+      return {
+        // POST /transactions returns the Transaction without `data` (contract: envelope-3).
+        data: 'data' in (body as object) ? data : (body as T),
+        next: nextCursor(headers.get('link')),
+        etag: headers.get('etag') ?? undefined,
+        complete,
+      };
+    };
+    return {
+      /** Asks the API about the token, unless this has asked something already. Throws if the session has ended. */
+      checkToken: async (): Promise<unknown> => isAsked || call({ method: 'GET', path: '/' }),
+      get: <T>(path: string) => call<T>({ method: 'GET', path }),
+      /** Returns a page of the API unchanged, with its content policy. */
+      async getHtml(path: string): Promise<{ text: string; policy: string }> {
+        const { body, headers } = await answered({ method: 'GET', path, accept: 'text/html' });
+        return { text: String(body), policy: headers.get('content-security-policy') ?? "default-src 'none'" };
+      },
+      /** With an idempotency key, sending a form twice has one effect. */
+      post: <T>(path: string, body: object, key?: string) =>
+        call<T>({
+          method: 'POST',
+          path,
+          body: JSON.stringify(body),
+          ...(key !== undefined && { idempotencyKey: key }),
+        }),
+      /** `ifMatch`: the only version to which the change applies. */
+      patch: <T>(path: string, body: object, ifMatch?: string) =>
+        call<T>({ method: 'PATCH', path, body: JSON.stringify(body), ...(ifMatch !== undefined && { ifMatch }) }),
+    };
   };
 }
 
-function nextCursor(link: unknown): string | undefined {
-  const url = typeof link === 'string' ? /<([^>]*)>; rel="next"/.exec(link)?.[1] : undefined;
+/** Reports whether the connection was closed, as by a gateway that stops, and a second request has no second effect. */
+function mayRepeat({ method, idempotencyKey }: Request, error: unknown): boolean {
+  const isClosed = error instanceof NoAnswerError && error.cause instanceof TypeError;
+  return isClosed && (method === 'GET' || idempotencyKey !== undefined);
+}
+
+const away = { code: 'service_unavailable', message: 'the bank cannot answer now' };
+const unknown = { code: 'outcome_unknown', message: 'Look whether it was done before you repeat it' };
+
+function refusalOf({ method }: Request, error: unknown): unknown {
+  if (error instanceof BankError) {
+    const { status, code, message, errors, details } = error;
+    return new ApiRefused(status, { code, message, errors, details });
+  }
+  if (!(error instanceof NoAnswerError)) return error;
+  const refused = method === 'GET' || isUnsent(error) ? new ApiRefused(503, away) : new ApiRefused(504, unknown);
+  refused.cause = error;
+  return refused;
+}
+
+/** Reports whether no connection was made, so that the bank has not received the request. */
+function isUnsent({ cause }: NoAnswerError): boolean {
+  const { code } = (cause as { cause?: { code?: string } } | undefined)?.cause ?? {};
+  return code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'UND_ERR_CONNECT_TIMEOUT';
+}
+
+function nextCursor(link: string | null): string | undefined {
+  const url = /<([^>]*)>; rel="next"/.exec(link ?? '')?.[1];
   return url === undefined ? undefined : (new URL(url, 'http://dashboard').searchParams.get('cursor') ?? undefined);
 }
 
@@ -105,12 +170,15 @@ export async function inTurns<Item>(items: readonly Item[], work: (item: Item) =
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-/** Returns undefined if the API refuses, for a part without which a page is shown nevertheless. */
+/**
+ * Returns undefined if the API refuses, for a part without which a page is shown nevertheless. Throws if the session has
+ * ended.
+ */
 export async function known<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ApiRefused) return undefined;
+    if (error instanceof ApiRefused && error.status !== 401) return undefined;
     throw error;
   }
 }

@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { KeysUnavailable } from '../gateway/access/jwks.ts';
-import type { AuditRecords } from '../gateway/audit/audit-records.ts';
-import { internalError, logRefused, refusalOf, unavailable } from '../gateway/http/errors.ts';
 import { ApiRefused } from './api.ts';
-import { ForeignForm, sendPage } from './html/frame.ts';
+import { ForeignForm, forgetSession, sendPage, toSignIn } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
+import { logRefused, refusedBecauseOf } from './refusals.ts';
+import type { Cookies } from './session/cookies.ts';
+import type { Session } from './session/session.ts';
 
 /** Error pages, which say what to do next. */
 
@@ -19,33 +19,59 @@ interface Problem {
 
 interface ErrorPageOptions {
   logger: Logger;
-  auditRecords: AuditRecords;
+  cookie: Cookies;
   keepConnection(reply: FastifyReply): void;
+  /** Keeps a form whose session has ended. Returns the page that shows it again after the sign-in. */
+  keepForm(request: FastifyRequest, reply: FastifyReply, session: Session): string | undefined;
 }
 
-export function createErrorPages({ logger, auditRecords, keepConnection }: ErrorPageOptions) {
-  const refused = (request: FastifyRequest, code: ErrorCode, more: { status?: number; error?: unknown }) => {
-    auditRecords.refused(request, code);
+export function createErrorPages({ logger, cookie, keepConnection, keepForm }: ErrorPageOptions) {
+  /** Tells the audit and the log what the dashboard itself refused. The API records and logs its own refusals. */
+  const refused = async (
+    request: FastifyRequest,
+    code: ErrorCode,
+    more: { status?: number; error?: unknown },
+  ): Promise<void> => {
     logRefused(logger, request, code, more);
+    const { action } = request.routeOptions.config;
+    const isForAuditors = code === 'insufficient_scope' || code === 'invalid_credentials';
+    if (!isForAuditors || !request.visit || action === undefined) return;
+    await request.visit.api
+      .post('/admin/activities', { action, outcome: code })
+      .catch((error: unknown) => logger.warn({ err: error, request_id: request.id }, 'a refusal was not recorded'));
   };
-  const problemOf = (error: unknown, request: FastifyRequest): Problem => {
-    // The API records and logs its own refusals.
-    if (error instanceof ApiRefused) return of(error.status, error.problem.message);
+  const problemOf = async (error: unknown, request: FastifyRequest): Promise<Problem> => {
+    if (error instanceof ApiRefused) {
+      // The API has no line for a request that it did not answer.
+      if (error.cause !== undefined) logRefused(logger, request, 'service_unavailable', { error: error.cause });
+      return of(error.status, error.problem.message);
+    }
     // A wrong form token counts as a failed credential.
     if (error instanceof ForeignForm) {
-      refused(request, 'invalid_credentials', { status: foreignForm.status });
+      await refused(request, 'invalid_credentials', { status: foreignForm.status });
       return foreignForm;
     }
-    const refusal = error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
-    refused(request, refusal.code, { error: refusal === internalError ? error : undefined });
-    return of(errorCodes[refusal.code].status, refusal.message);
+    const refusal = refusedBecauseOf(error);
+    const code = refusal?.code ?? 'internal_error';
+    await refused(request, code, { error: refusal ? undefined : error });
+    return of(errorCodes[code].status, refusal?.message ?? '');
   };
-  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const problem = problemOf(error, request);
+  return async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     keepConnection(reply);
+    const { visit } = request;
+    // The token has expired, or the person signed out or in again elsewhere.
+    if (error instanceof ApiRefused && error.status === 401 && visit) {
+      forgetSession(request, reply, cookie);
+      toSignIn(request, reply, request.method === 'POST' ? keepForm(request, reply, visit.session) : undefined);
+      return reply;
+    }
+    const problem = await problemOf(error, request);
     const { status, title } = problem;
-    const person = request.visit?.person;
-    return sendPage(reply, status, renderPage({ title, content: problemContent(problem, request), person }));
+    return sendPage(
+      reply,
+      status,
+      renderPage({ title, content: problemContent(problem, request), person: visit?.person }),
+    );
   };
 }
 

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { promisify } from 'node:util';
 import { compile as compileTrust } from '@fastify/proxy-addr';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
 import type { Tracing } from '#libs/service/tracing.ts';
-import { addDashboard, type DashboardOptions } from '../dashboard/dashboard.ts';
 import { createAuthenticate } from './access/auth.ts';
-import type { RouteGroup } from './access/gate.ts';
-import { createGate, createRateLimits, createRouteCheck, isFromInside, undecodable } from './access/gate.ts';
-import { createLimiter } from './access/limits.ts';
+import { checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
 import { createTokenVerifier, type TokenOptions } from './access/tokens.ts';
 import { addRoutes, type RouteDependencies } from './api/routes.ts';
 import type { AuditRecords } from './audit/audit-records.ts';
@@ -34,12 +30,8 @@ export interface AppDependencies extends Omit<RouteDependencies, 'heldBodies'> {
   maxConnections: number;
   trustProxy: string[];
   corsOrigins: string[];
-  /** The routes served to callers. The dashboard calls the API inside the process and is not affected. */
-  routes: readonly RouteGroup[];
   /** The contact in /.well-known/security.txt; undefined: the path does not exist. */
   securityContact?: string | undefined;
-  /** undefined: there is no dashboard. */
-  dashboard?: DashboardOptions | undefined;
   auditRecords: AuditRecords;
   logger: Logger;
   metrics: GatewayMetrics;
@@ -145,19 +137,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const receive = receiver(app, heldBodies);
   takeJsonOnly(app, receive, heldBodies);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
-  if (deps.routes.includes('docs')) await addDocs(app);
-  if (deps.dashboard && deps.routes.includes('admin'))
-    await addDashboard(app, {
-      ...deps.dashboard,
-      verifyToken,
-      failureLimit: createLimiter(deps.authFailuresPerMinute, now),
-      receive: promisify(receive),
-      auditRecords: deps.auditRecords,
-      fourEyes: deps.fourEyes,
-      now,
-      logger: deps.logger,
-      keepConnection,
-    });
+  await addDocs(app);
   addRoutes(app, { ...deps, heldBodies, now });
   return app;
 }
@@ -169,7 +149,6 @@ function createEntrance(
   answerError: ReturnType<typeof errorHandler>,
 ) {
   const cors = createCors(deps.corsOrigins);
-  const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
@@ -202,7 +181,7 @@ function createEntrance(
 type Receive = (request: FastifyRequest, payload: IncomingMessage, done: Received) => void;
 
 /** Returns the actor for whom a body counts. */
-const senderOf = ({ caller, lapsed }: FastifyRequest): string => caller?.actor ?? lapsed?.actor ?? '';
+const senderOf = ({ caller }: FastifyRequest): string => caller?.actor ?? '';
 
 /** Returns how bodies are read: their bytes count for the caller from their arrival until the response has closed. */
 function receiver(app: FastifyInstance, held: HeldBodies): Receive {
@@ -213,8 +192,6 @@ function receiver(app: FastifyInstance, held: HeldBodies): Receive {
   });
   return (request, payload, done) => {
     const onBytes = (bytes: number) => {
-      // The form that causes a request of the dashboard counts already.
-      if (isFromInside(request)) return undefined;
       request.heldBytes += bytes;
       return held.add(senderOf(request), bytes);
     };

@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { approvalActions } from '#libs/contracts/approvals.ts';
-import { ConfigError, loadConfig } from '#libs/service/config.ts';
-import { appSettings, gatewayConfig, signInScopes } from './config.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import { appSettings, gatewayConfig } from './config.ts';
 
 const base = {
   NODE_ENV: 'test',
@@ -16,20 +16,6 @@ const base = {
   WEBHOOK_SECRET_KEYS: 'a key of at least thirty-two characters',
   API_KEY_PUBLIC_KEYS: generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString(),
 };
-const dashboard = {
-  DASHBOARD_CLIENT_ID: 'dashboard',
-  DASHBOARD_CLIENT_SECRET: 'a secret of sixteen',
-  SESSION_SECRET: 'a secret of sixteen',
-  PUBLIC_URL: 'http://bank.example',
-};
-
-it('the dashboard is configured completely or not at all', () => {
-  expect(loadConfig(gatewayConfig, base).PUBLIC_URL).toBeUndefined();
-  expect(loadConfig(gatewayConfig, { ...base, ...dashboard })).toMatchObject({
-    ...dashboard,
-    SESSION_SECRET: [dashboard.SESSION_SECRET],
-  });
-});
 
 it('all actions need a second person unless the settings say otherwise', () => {
   // contract: four-eyes-1
@@ -66,19 +52,4 @@ it('roles have existing scopes, and need a named claim', () => {
   expect(() => loadConfig(gatewayConfig, { ...base, JWT_ROLE_SCOPES: 'teller=clients:read' })).toThrow(
     'needs JWT_SCOPES_CLAIM',
   );
-});
-
-it('people sign in with the scopes of the bank, unless a claim of the issuer has the permissions', () => {
-  const scopesFor = (env: Record<string, string>) => signInScopes(loadConfig(gatewayConfig, { ...base, ...env }));
-  expect(scopesFor({})).toMatch(/^openid profile clients:read .*webhooks:manage$/);
-  expect(scopesFor({ JWT_SCOPES_CLAIM: 'roles' })).toBe('openid profile');
-  const DASHBOARD_SCOPES = 'openid profile api://core-banking/.default';
-  expect(scopesFor({ JWT_SCOPES_CLAIM: 'roles', DASHBOARD_SCOPES })).toBe(DASHBOARD_SCOPES);
-  expect(() => scopesFor({ DASHBOARD_SCOPES: 'profile' })).toThrow(/DASHBOARD_SCOPES: must be openid/);
-});
-
-it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s startup names the missing settings', (missing) => {
-  const attempt = () => loadConfig(gatewayConfig, { ...base, ...dashboard, [missing]: undefined });
-  expect(attempt).toThrow(ConfigError);
-  expect(attempt).toThrow(/must be set together/);
 });

@@ -6,12 +6,12 @@ import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import { kafkaConfig, list, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
+import { bankConfig } from '#libs/service/bank-config.ts';
+import { kafkaConfig, list, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
-import { routeGroups } from './access/gate.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms, tokenTypes } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
@@ -39,13 +39,6 @@ const roleScopes = z
   .meta({ title: 'role=scope scope;…' });
 
 const secret = z.string().min(16, 'must have at least 16 characters');
-/** The current secret and, during a rotation, the previous one. */
-const rotatedSecret = list
-  .pipe(
-    z.array(secret).min(1, 'names no secret').max(2, 'must be one secret, or two: the new one and the one before it'),
-  )
-  .meta({ title: 'secret, or two separated by a comma' });
-
 /** `KES:1000000 USD:10000` */
 const amountLimits = z
   .string()
@@ -183,40 +176,6 @@ export const gatewayConfig = z
       .describe(
         'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit',
       ),
-    DASHBOARD_CLIENT_ID: z
-      .string()
-      .optional()
-      .describe(
-        'The OAuth client with which staff sign in to the dashboard at JWT_ISSUER; requires the next three variables; if unset, there is no dashboard',
-      ),
-    DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
-    SESSION_SECRET: rotatedSecret
-      .optional()
-      .describe(
-        'Secret from which the keys of session cookies are derived; the same for all gateways. Of two, the first one seals and both can open; changing a single one signs everybody out',
-      ),
-    PUBLIC_URL: url('http', 'https')
-      .optional()
-      .describe(
-        'URL at which browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
-      ),
-    DASHBOARD_SCOPES: z
-      .string()
-      .regex(/^openid( \S+)*$/, 'must be openid, and any others after it, separated by spaces')
-      .optional()
-      .describe(
-        'The scopes that the dashboard requests when people sign in; if unset, openid, profile, and, without JWT_SCOPES_CLAIM, every scope of the bank',
-      ),
-    BANK_LOCALE: z
-      .string()
-      .refine(
-        works((locale) => new Intl.Locale(locale)),
-        'must be a language with its region, such as en-KE',
-      )
-      .optional()
-      .describe(
-        'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
-      ),
     SECURITY_CONTACT: z
       .string()
       .regex(
@@ -227,33 +186,7 @@ export const gatewayConfig = z
       .describe(
         'Contact for reporting vulnerabilities, published in /.well-known/security.txt (RFC 9116): mailto:, https:, or tel:; if unset, that path is not served',
       ),
-    BANK_NAME: z
-      .string()
-      .min(1)
-      .max(100)
-      .default('Core Banking')
-      .describe('Name of the bank in the dashboard, on receipts and on statements'),
-    BANK_ADDRESS: z
-      .string()
-      .max(500)
-      .default('')
-      .transform((text) => text.split(';').flatMap((line) => (line.trim() === '' ? [] : [line.trim()])))
-      .meta({ title: 'lines separated by semicolons' })
-      .describe('Address of the bank for statements: 1 Kenyatta Avenue; 00100 Nairobi'),
-    BANK_TIME_ZONE: z
-      .string()
-      .refine(
-        works((timeZone) => new Intl.DateTimeFormat('en', { timeZone })),
-        'must be the name of a time zone, such as Africa/Nairobi',
-      )
-      .default('UTC')
-      .describe('IANA time zone for times and days in the dashboard and in printed statements. The API uses UTC'),
-    ROUTES: list
-      .pipe(z.array(z.enum(routeGroups)).min(1))
-      .prefault(routeGroups.join(','))
-      .describe(
-        'Routes of this gateway: api (the REST API except /admin), admin (/admin with its REST API and the dashboard), docs (/docs and the OpenAPI file, without credentials)',
-      ),
+    ...bankConfig,
   })
   .refine(
     (config) =>
@@ -269,31 +202,13 @@ export const gatewayConfig = z
   .refine(
     (config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined,
     'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM',
-  )
-  .refine((config) => {
-    const given = [
-      config.DASHBOARD_CLIENT_ID,
-      config.DASHBOARD_CLIENT_SECRET,
-      config.SESSION_SECRET,
-      config.PUBLIC_URL,
-    ].filter((value) => value !== undefined).length;
-    return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
-  }, 'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET, and PUBLIC_URL must be set together, and require JWKS_URL');
+  );
 
 /** Returns the four-eyes settings as used by the API. */
 function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
   return { actions, keys: config.FOUR_EYES_KEYS === 'on', limits: config.FOUR_EYES_LIMITS ?? new Map() };
-}
-
-/**
- * Returns the scopes to request at sign-in. The bank's own are not among them if permissions are in another claim,
- * because issuers may refuse names that they do not know.
- */
-export function signInScopes(config: Pick<GatewayConfig, 'DASHBOARD_SCOPES' | 'JWT_SCOPES_CLAIM'>): string {
-  const named = config.JWT_SCOPES_CLAIM === undefined ? scopes : [];
-  return config.DASHBOARD_SCOPES ?? ['openid', 'profile', ...named].join(' ');
 }
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
@@ -327,7 +242,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     trustProxy: config.TRUST_PROXY,
     maxConnections: config.MAX_CONNECTIONS,
     corsOrigins: config.CORS_ORIGINS,
-    routes: config.ROUTES,
     fourEyes: fourEyesOf(config),
     securityContact: config.SECURITY_CONTACT,
   };

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { topicTable } from '#libs/contracts/topics.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
+import { setFormats } from '#libs/service/bank-config.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import { setBankFormats } from '#libs/service/formats.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
@@ -28,22 +28,15 @@ run(
     const { logger, instance, onStop } = context;
     const config = loadConfig(gatewayConfig);
     const prefix = config.TOPIC_PREFIX;
-    setBankFormats({
-      name: config.BANK_NAME,
-      address: config.BANK_ADDRESS,
-      timeZone: config.BANK_TIME_ZONE,
-      locale: config.BANK_LOCALE,
-    });
-    // A gateway for staff has its own name, so that it does not hide the absence of all those for callers.
-    const service = config.ROUTES.includes('api') ? 'gateway' : 'dashboard';
-    const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics(service, config, context);
+    setFormats(config);
+    const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics('gateway', config, context);
     const metrics = createGatewayMetrics(registry);
     await checkBrokers();
 
     const now = Date.now;
     const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
-    const { publisher, requester, apiKeys, keyFollower, endedTokens, tokenFollower, dashboard } = messaging;
+    const { publisher, requester, apiKeys, keyFollower, endedTokens, tokenFollower } = messaging;
     const clock = createClock({
       read: createTimeReader((...request) => requester.request(...request), prefix),
       logger,
@@ -84,9 +77,8 @@ run(
     onStop('key follower', () => keyFollower.stop());
     onStop('token follower', () => tokenFollower.stop());
     onStop('requester', () => requester.stop());
-    onStop('session follower', () => dashboard?.follower.stop());
     if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
-    await Promise.all([keyFollower.start(), tokenFollower.start(), requester.start(), dashboard?.follower.start()]);
+    await Promise.all([keyFollower.start(), tokenFollower.start(), requester.start()]);
     onStop('clock', () => clock.stop());
     await clock.start();
 
@@ -111,7 +103,6 @@ run(
       forwarder,
       consumerLag,
       apiKeys,
-      dashboard: dashboard?.options,
       auditRecords,
       logger,
       metrics,

@@ -4,17 +4,13 @@ import { createVerifier, signatureHeader } from '#libs/contracts/signature.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import type { Follower } from '#libs/kafka/consume/follow.ts';
 import { follow } from '#libs/kafka/consume/follow.ts';
 import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import type { DashboardOptions } from '../dashboard/dashboard.ts';
-import { createEndedSessions } from '../dashboard/session/ended-sessions.ts';
 import { createApiKeys } from './access/api-keys.ts';
 import { createEndedTokens } from './access/ended-tokens.ts';
 import type { GatewayConfig } from './config.ts';
-import { signInScopes } from './config.ts';
 import { encodeNotice } from './messages/encode.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
@@ -28,7 +24,7 @@ export interface MessagingDependencies {
 }
 
 /**
- * Creates the objects that use Kafka: the publisher, the requester, and the followers of API keys and ended sessions.
+ * Creates the objects that use Kafka: the publisher, the requester, and the followers of API keys and ended tokens.
  * Does not start them.
  */
 export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
@@ -81,29 +77,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     keyFollower,
     endedTokens,
     tokenFollower,
-    dashboard: createDashboard(kafka, config, publisher, deps),
   };
-}
-
-/** Creates the dashboard's settings, if configured, and the follower of ended sessions. */
-function createDashboard(
-  kafka: KafkaClient,
-  config: GatewayConfig,
-  publisher: Publisher,
-  { logger, now }: MessagingDependencies,
-): { options: DashboardOptions; follower: Follower } | undefined {
-  const {
-    DASHBOARD_CLIENT_ID: clientId,
-    DASHBOARD_CLIENT_SECRET: clientSecret,
-    SESSION_SECRET: sessionSecrets,
-  } = config;
-  const { PUBLIC_URL: publicUrl, JWT_ISSUER: issuer, TOPIC_PREFIX: prefix } = config;
-  const isComplete = clientId !== undefined && clientSecret !== undefined && sessionSecrets !== undefined;
-  if (!isComplete || publicUrl === undefined || issuer === undefined) return undefined;
-  const ended = createEndedSessions({ publisher, prefix, logger, now });
-  const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: ended.take, logger });
-  const scope = signInScopes(config);
-  return { options: { issuer, clientId, clientSecret, scope, sessionSecrets, publicUrl, ended }, follower };
 }
 
 /** Reports the use of a key to accounts, without waiting. A lost report has no consequence. */

@@ -12,7 +12,7 @@ import { personAt, ways } from './typing.ts';
 describeInBrowser('approvals in the dashboard', () => {
   const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000', BANK_TIME_ZONE: 'Africa/Nairobi' };
   const clients = `${staffEnv.JWT_WHOLE_BANK_CLIENTS},${DASHBOARD_CLIENT}`;
-  const world = useBank({ dashboard: true, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
+  const world = useBank({ dashboards: 1, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
   const { ui, as } = useDashboard(world);
 
   /** Opens the only pending approval, found by the count in the navigation. */

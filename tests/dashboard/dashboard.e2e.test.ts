@@ -13,7 +13,7 @@ import { testSignIn, testSignOut } from './sign-in.ts';
  * administration.e2e.test.ts tests the pages of administrators.
  */
 describeInBrowser('the dashboard of a branch', () => {
-  const world = useBank({ gateways: 2, webhooks: 1, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
+  const world = useBank({ gateways: 2, webhooks: 1, dashboards: 2, env: { SECURITY_SUMMARY_SECONDS: '1' } });
   const dashboard = useDashboard(world);
   const records = useRecords(world);
   testSignIn(dashboard);

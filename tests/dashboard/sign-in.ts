@@ -36,7 +36,7 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
     it('a response of the issuer to a sign-in that was not started shows instructions, and is audited', async () => {
       const { page } = await open();
       const answer = await page.goto(
-        `${world.bank.base_urls[0]}/admin/callback?code=made-up&state=made-up&iss=${encodeURIComponent(world.bank.issuer)}`,
+        `${world.bank.dashboard_urls[0]}/admin/callback?code=made-up&state=made-up&iss=${encodeURIComponent(world.bank.issuer)}`,
       );
       expect(await heading(page)).toBe('Sign-in did not work');
       const request_id = answer?.headers()['x-request-id'] ?? '';
@@ -113,11 +113,12 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
 
 /** These tests come last, because they end sessions and gateways. */
 export function testSignOut({ world, open }: Dashboard): void {
-  const front = () => world.bank.base_urls[0] ?? '';
+  const front = () => world.bank.dashboard_urls[0] ?? '';
 
   /** Returns the status of a page of the dashboard for a copied cookie, without following redirects. */
-  const statusOfCopy = async (cookie: string, gateway: number): Promise<number> =>
-    (await fetch(`${world.bank.base_urls[gateway]}/admin/ui`, { headers: { cookie }, redirect: 'manual' })).status;
+  const statusOfCopy = async (cookie: string, dashboard: number): Promise<number> =>
+    (await fetch(`${world.bank.dashboard_urls[dashboard]}/admin/ui`, { headers: { cookie }, redirect: 'manual' }))
+      .status;
 
   describe('sign-out', () => {
     it('ends the session on every gateway within 2 s, also for a copied cookie and on a gateway that starts later; sign-in and sign-out are audited', async () => {
@@ -183,15 +184,15 @@ export function testSignOut({ world, open }: Dashboard): void {
     it('people sign in, send forms, and sign out; the cookie is only for that host', async () => {
       const publicUrl = process.env['TEST_PUBLIC_URL'] ?? '';
       const dir = mkdtempSync(join(tmpdir(), 'core-banking-front-'));
-      const gateway = world.bank.process('gateway-2');
-      await gateway.startWith({ PUBLIC_URL: publicUrl });
+      const dashboard = world.bank.process('dashboard-2');
+      await dashboard.startWith({ PUBLIC_URL: publicUrl });
       const stop = await startTlsFront({
         port: Number(new URL(publicUrl).port),
-        target: world.bank.base_urls[1] ?? '',
+        target: world.bank.dashboard_urls[1] ?? '',
         ...createAuthority(dir).sign('front', ['DNS:bank.localhost']),
       });
       try {
-        await eventually(async () => (await fetch(gateway.health_url)).ok);
+        await eventually(async () => (await fetch(dashboard.health_url)).ok);
         const { page, context, complaints } = await open([publicUrl]);
         await signIn(page, publicUrl, 'auditor');
         const cookies = (await context.cookies()).filter(({ name }) => name.includes('bank_'));

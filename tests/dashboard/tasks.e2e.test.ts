@@ -8,7 +8,7 @@ import { testTasks } from './tasks.ts';
  * the tests of other pages.
  */
 describeInBrowser('the tasks of staff in the dashboard', () => {
-  const dashboard = useDashboard(useBank({ dashboard: true }));
+  const dashboard = useDashboard(useBank({ dashboards: 1 }));
   testTasks(dashboard);
   testBatches(dashboard);
 });

@@ -14,13 +14,13 @@ import { eventually, useBank } from '../support/world.ts';
 /** Tests that metrics, logs, and traces of a running bank show its activity and its faults. */
 const collector = await startCollector();
 afterAll(() => collector.stop());
-const world = useBank({ webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
+const world = useBank({ dashboards: 1, webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
 const { api } = world;
 
 /** Enough requests without a reply to open the breaker. */
 const sent = 20;
 
-const look = (name: 'gateway' | 'ledger' | 'accounts' | 'webhooks') => scrape(world.bank.process(name));
+const look = (name: 'gateway' | 'ledger' | 'accounts' | 'webhooks' | 'dashboard') => scrape(world.bank.process(name));
 const outcomes = async (service: 'ledger' | 'accounts', name: string) => {
   const { series } = await look(service);
   const counted = series.filter((one) => one.name === 'corebanking_commands_total' && one.labels['name'] === name);
@@ -71,7 +71,7 @@ describe('Metrics', () => {
   });
 
   it('are those of docs/metrics.md, in each service', async () => {
-    for (const service of ['gateway', 'ledger', 'accounts', 'webhooks'] as const) {
+    for (const service of ['gateway', 'ledger', 'accounts', 'webhooks', 'dashboard'] as const) {
       const { families, series } = await look(service);
       const documented = describeMetrics().filter((metric) => metric.services.includes(service));
       const said = [...families]
@@ -93,16 +93,6 @@ describe('Metrics', () => {
         node_version: process.version,
       });
     }
-  });
-
-  it('of a gateway for staff do not count as those of a gateway for callers', async () => {
-    const gateway = world.bank.process('gateway');
-    await gateway.startWith({ ROUTES: 'admin,docs' });
-    await eventually(async () => {
-      const { series } = await look('gateway');
-      return series.every(({ labels }) => labels['service'] === 'dashboard');
-    });
-    await gateway.restart();
   });
 
   it('show lock waits and dead letters', async () => {

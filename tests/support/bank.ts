@@ -35,8 +35,8 @@ export type BankOptions = {
   accounts?: number;
   /** No process by default, because most banks do not need one. */
   webhooks?: number;
-  /** Starts the dashboard, to which people sign in at the test issuer. */
-  dashboard?: boolean;
+  /** No process by default. People sign in at the test issuer; each dashboard calls the gateway of its number. */
+  dashboards?: number;
   /** Additional environment of every service. */
   env?: Record<string, string>;
 };
@@ -60,6 +60,7 @@ export type BankProcess = {
 
 type Addresses = {
   base_urls: string[];
+  dashboard_urls: string[];
   /** An API key with every scope. */
   api_key: string;
   issuer: string;
@@ -103,15 +104,16 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     apiKeyPepper: secret() + secret(),
     webhookSecretKey: secret() + secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
-    dashboard:
-      options.dashboard === true
-        ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() }
-        : undefined,
+    dashboard: options.dashboards
+      ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() }
+      : undefined,
     env: options.env,
   };
   const processes: TestProcess[] = [];
   const stop = async () => {
-    await Promise.all(processes.filter(({ kind }) => kind === 'gateway').map((process) => process.stop()));
+    await Promise.all(
+      processes.filter(({ kind }) => kind === 'gateway' || kind === 'dashboard').map((process) => process.stop()),
+    );
     await Promise.all(processes.map((process) => process.stop()));
     await Promise.all([database.drop(), removeTopics(settings)]);
     rmSync(dir, { recursive: true, force: true });
@@ -127,7 +129,9 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     ]);
     const specs = await serviceSpecs(options, dir);
     processes.push(...specs.map((spec) => testProcess(spec, settings)));
-    const base_urls = specs.filter((spec) => spec.kind === 'gateway').map((spec) => `http://127.0.0.1:${spec.port}`);
+    const urlsOf = (kind: ServiceKind) =>
+      specs.filter((spec) => spec.kind === kind).map((spec) => `http://127.0.0.1:${spec.port}`);
+    const base_urls = urlsOf('gateway');
     const [api_key] = await Promise.all([makeKey(settings), ...processes.map((process) => process.awaitReady())]);
     await Promise.all(
       base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)),
@@ -135,6 +139,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     return {
       ...withTokens({
         base_urls,
+        dashboard_urls: urlsOf('dashboard'),
         api_key,
         issuer: settings.issuer,
         kafka_brokers: settings.brokers,
@@ -220,13 +225,16 @@ async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceS
     ['accounts', options.accounts ?? 1],
     ['webhooks', options.webhooks ?? 0],
     ['gateway', options.gateways ?? 1],
+    ['dashboard', options.dashboards ?? 0],
   ];
   const specs: ServiceSpec[] = [];
   for (const [kind, count] of counts) {
     for (let n = 1; n <= count; n++) {
       const name = n === 1 ? kind : `${kind}-${n}`;
-      const port = kind === 'gateway' ? await freePort() : undefined;
-      specs.push({ kind, name, port, healthPort: await freePort(), log: join(dir, `${name}.log`) });
+      const port = kind === 'gateway' || kind === 'dashboard' ? await freePort() : undefined;
+      const gateway = specs.filter((spec) => spec.kind === 'gateway')[n - 1];
+      const apiUrl = kind === 'dashboard' ? `http://127.0.0.1:${gateway?.port}` : undefined;
+      specs.push({ kind, name, port, apiUrl, healthPort: await freePort(), log: join(dir, `${name}.log`) });
     }
   }
   return specs;

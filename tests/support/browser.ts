@@ -45,7 +45,7 @@ interface Window {
 export interface Dashboard {
   world: World;
   /** Returns the address of a page below /admin/ui. */
-  ui(path: string, gateway?: number): string;
+  ui(path: string, dashboard?: number): string;
   /**
    * Opens a window without a session. `origins`: servers to which its requests may go, besides the bank and its issuer.
    */
@@ -71,7 +71,10 @@ export function useDashboard(world: World): Dashboard {
   afterAll(() => browser?.close());
   const open = async (origins: readonly string[] = []): Promise<Window> => {
     if (!browser) throw new Error('the browser does not run yet');
-    const allowed = [...[...world.bank.base_urls, world.bank.issuer].map((url) => new URL(url).origin), ...origins];
+    const allowed = [
+      ...[...world.bank.dashboard_urls, world.bank.issuer].map((url) => new URL(url).origin),
+      ...origins,
+    ];
     const context = await browser.newContext({
       viewport: sizes.desk,
       reducedMotion: 'reduce',
@@ -97,14 +100,14 @@ export function useDashboard(world: World): Dashboard {
   };
   return {
     world,
-    ui: (path, gateway = 0) => `${world.bank.base_urls[gateway]}/admin/ui${path}`,
+    ui: (path, dashboard = 0) => `${world.bank.dashboard_urls[dashboard]}/admin/ui${path}`,
     open,
     async as(user, size = 'desk') {
       const window = await open();
       await window.page.setViewportSize(sizes[size]);
       const known = sessions.get(user);
       if (known) await window.context.addCookies(known);
-      else await signIn(window.page, `${world.bank.base_urls[0]}`, user);
+      else await signIn(window.page, `${world.bank.dashboard_urls[0]}`, user);
       if (!known)
         sessions.set(
           user,

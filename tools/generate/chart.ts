@@ -3,6 +3,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { kafkaConfig, processConfig } from '#libs/service/config.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
+import { dashboardConfig } from '#services/dashboard/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
@@ -11,7 +12,16 @@ import { describeConfig } from './describe-config.ts';
 const chart = new URL('../../deploy/helm/core-banking/', import.meta.url);
 
 /** Variables that the chart sets itself: addresses of a container, the pod's name, and values of the topics. */
-const ofTheChart = ['HOST', 'PORT', 'HEALTH_HOST', 'HEALTH_PORT', 'INSTANCE', 'KAFKA_SSL_CA', 'EVENTS_RETENTION_DAYS'];
+const ofTheChart = [
+  'HOST',
+  'PORT',
+  'HEALTH_HOST',
+  'HEALTH_PORT',
+  'INSTANCE',
+  'API_URL',
+  'KAFKA_SSL_CA',
+  'EVENTS_RETENTION_DAYS',
+];
 
 /** Variables that are not secret but are stored in Secrets together with the keys that belong to them. */
 const fromSecrets = ['KAFKA_SASL_USERNAME', 'KAFKA_SSL_CERT', 'API_KEY_PUBLIC_KEYS'];
@@ -35,6 +45,7 @@ export function valuesSchema(): string {
     ledgerConfig,
     accountsConfig,
     webhooksConfig,
+    dashboardConfig,
   };
   for (const [definition, source] of Object.entries(sources)) {
     const variables = describeConfig(source).filter(

@@ -3,6 +3,7 @@ import { migrationConfig } from '#libs/service/migration.ts';
 import { bootstrapConfig } from '#services/accounts/bootstrap-key.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { republishConfig } from '#services/accounts/republish-keys.ts';
+import { dashboardConfig } from '#services/dashboard/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { verifyConfig } from '#services/verify-books.ts';
@@ -17,6 +18,7 @@ export const programs: Record<string, z.ZodObject> = {
   ledger: ledgerConfig,
   accounts: accountsConfig,
   webhooks: webhooksConfig,
+  dashboard: dashboardConfig,
   'ledger/migrate': migrationConfig,
   'accounts/migrate': migrationConfig,
   'webhooks/migrate': migrationConfig,

@@ -33,7 +33,7 @@ export type BankSettings = {
   apiKeyPepper: string;
   webhookSecretKey: string;
   signing: SigningKeys;
-  /** Settings of the dashboard; without them, gateways do not serve it. */
+  /** Settings of the dashboard, where there is one. */
   dashboard?: { clientSecret: string; sessionSecret: string };
   /** The folder of another version of the project, whose programs are run; default: this one. */
   project?: string;
@@ -66,15 +66,17 @@ export function newKeyPair(): SigningKeys['keyPair'] {
 }
 
 export type ServiceWithSchema = 'ledger' | 'accounts' | 'webhooks';
-export type ServiceKind = 'gateway' | ServiceWithSchema;
+export type ServiceKind = 'gateway' | 'dashboard' | ServiceWithSchema;
 
 export type ServiceSpec = {
   kind: ServiceKind;
   /** The kind, with a number from the second one on: ledger, ledger-2. */
   name: string;
   healthPort: number;
-  /** The public port of a gateway. */
+  /** The public port of a gateway or dashboard. */
   port?: number;
+  /** For a dashboard: the gateway that it calls. */
+  apiUrl?: string;
   log: string;
   onStart?: (record: ProcessRecord) => void;
 };
@@ -168,6 +170,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
 /** Returns the keys that each service needs. */
 export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningKeys): Record<string, string> {
   const own = { GATEWAY_MAC_KEYS: mac.gateway };
+  if (kind === 'dashboard') return {};
   if (kind === 'gateway') return { ...own, API_KEY_PUBLIC_KEYS: keyPair.publicKey };
   if (kind === 'webhooks') return { ...own, ACCOUNTS_MAC_KEYS: mac.accounts, WEBHOOKS_MAC_KEYS: mac.webhooks };
   return {
@@ -178,7 +181,26 @@ export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningK
   };
 }
 
+/** The dashboard knows the gateway and the identity provider, and nothing behind them. */
+function dashboardEnvironment(spec: ServiceSpec, { issuer, dashboard }: BankSettings): Record<string, string> {
+  return {
+    NODE_ENV: 'development',
+    HEALTH_HOST: '127.0.0.1',
+    HEALTH_PORT: String(spec.healthPort),
+    INSTANCE: spec.name,
+    HOST: '127.0.0.1',
+    PORT: String(spec.port),
+    PUBLIC_URL: `http://127.0.0.1:${spec.port}`,
+    API_URL: spec.apiUrl ?? '',
+    JWT_ISSUER: issuer,
+    DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
+    DASHBOARD_CLIENT_SECRET: dashboard?.clientSecret ?? '',
+    SESSION_SECRET: dashboard?.sessionSecret ?? '',
+  };
+}
+
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
+  if (spec.kind === 'dashboard') return dashboardEnvironment(spec, settings);
   const common = {
     NODE_ENV: 'development',
     KAFKA_BROKERS: settings.brokers,
@@ -216,12 +238,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     ...local('RATE_LIMIT_PER_MINUTE'),
     ...local('AUTH_FAILURES_PER_MINUTE'),
     ...local('FOUR_EYES'),
-    ...(settings.dashboard && {
-      DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
-      DASHBOARD_CLIENT_SECRET: settings.dashboard.clientSecret,
-      SESSION_SECRET: settings.dashboard.sessionSecret,
-      PUBLIC_URL: `http://127.0.0.1:${spec.port}`,
-    }),
+    // The dashboard forwards the address of the browser.
+    ...(settings.dashboard && { TRUST_PROXY: 'loopback' }),
   };
 }
 

@@ -25,7 +25,14 @@ export type Connection = {
 export function createConnection(
   known: Pick<
     Connection,
-    'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'dashboard_password' | 'services'
+    | 'base_url'
+    | 'dashboard_url'
+    | 'api_key'
+    | 'client_secret'
+    | 'kafka_brokers'
+    | 'database_url'
+    | 'dashboard_password'
+    | 'services'
   > & { issuer: string },
 ): Connection {
   const { issuer, base_url, services, ...rest } = known;
@@ -38,7 +45,7 @@ export function createConnection(
     kafka_brokers: rest.kafka_brokers,
     database_url: rest.database_url,
     docs_url: `${base_url}/docs`,
-    dashboard_url: `${base_url}/admin`,
+    dashboard_url: rest.dashboard_url,
     dashboard_users: users.map(({ user_name }) => user_name),
     dashboard_password: rest.dashboard_password,
     services,

@@ -8,11 +8,12 @@ const STOP_REST_MS = 5000;
 /** The order in which parts are stopped: services before the servers that they need. */
 const stopOrder = {
   connection: 0,
-  gateway: 1,
-  services: 2,
-  'identity-provider': 3,
-  kafka: 4,
-  postgres: 5,
+  dashboard: 1,
+  gateway: 2,
+  services: 3,
+  'identity-provider': 4,
+  kafka: 5,
+  postgres: 6,
 } as const;
 
 /** The data that the parts of a start share: output, and the list of parts to stop. */

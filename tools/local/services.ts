@@ -16,16 +16,23 @@ export type ServiceCounts = Record<ServiceKind, number>;
 
 type Service = { spec: ServiceSpec; running: Supervised; health_url: string };
 
-async function serviceSpecs(local: LocalDir, counts: ServiceCounts, publicPort: number): Promise<ServiceSpec[]> {
+async function serviceSpecs(
+  local: LocalDir,
+  counts: ServiceCounts,
+  publicPort: number,
+  dashboardPort: number,
+): Promise<ServiceSpec[]> {
+  const gatewayPort = (n: number, name: string) => (n === 1 ? publicPort : local.port(name));
   const specs: ServiceSpec[] = [];
-  for (const kind of ['ledger', 'accounts', 'webhooks', 'gateway'] as const) {
+  for (const kind of ['ledger', 'accounts', 'webhooks', 'gateway', 'dashboard'] as const) {
     for (let n = 1; n <= counts[kind]; n++) {
       const name = n === 1 ? kind : `${kind}-${n}`;
-      const port = kind !== 'gateway' ? undefined : n === 1 ? publicPort : await local.port(name);
+      const port = kind === 'dashboard' ? dashboardPort : kind === 'gateway' ? await gatewayPort(n, name) : undefined;
       specs.push({
         kind,
         name,
         port,
+        ...(kind === 'dashboard' && { apiUrl: `http://127.0.0.1:${publicPort}` }),
         healthPort: await local.port(`${name}_health`),
         log: local.log(name),
         onStart: local.recordProcess,
@@ -46,16 +53,19 @@ export async function startServices(
   settings: BankSettings,
   counts: ServiceCounts,
   publicPort: number,
+  dashboardPort: number,
   onRestart: () => void,
 ): Promise<() => Connection['services']> {
   const services: Service[] = [];
-  for (const spec of await serviceSpecs(local, counts, publicPort)) {
+  for (const spec of await serviceSpecs(local, counts, publicPort, dashboardPort)) {
     const running = await supervise(spec.name, async () => startService(spec, settings), {
       onRestart,
       report: launch.say,
     });
-    // Gateways stop first, because the requests that are waiting in them must still be answered.
-    launch.onStop(spec.kind === 'gateway' ? 'gateway' : 'services', () => running.stop(STOP_SERVICE_MS));
+    // The dashboard stops first and then the gateways, because the requests that are waiting in them must still be
+    // answered.
+    const part = spec.kind === 'gateway' || spec.kind === 'dashboard' ? spec.kind : 'services';
+    launch.onStop(part, () => running.stop(STOP_SERVICE_MS));
     services.push({ spec, running, health_url: `http://127.0.0.1:${spec.healthPort}/readyz` });
   }
   await Promise.all(services.map((service) => launch.step(`${service.spec.name} ready`, () => untilReady(service))));

@@ -59,7 +59,13 @@ afterAll(async () => {
 
 test('connection.json has everything that callers need, and the key works', async () => {
   expect(first.base_url).toBe(`http://127.0.0.1:${port}`);
-  expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger', 'webhooks']);
+  expect(first.services.map(({ name }) => name).sort()).toEqual([
+    'accounts',
+    'dashboard',
+    'gateway',
+    'ledger',
+    'webhooks',
+  ]);
   for (const service of first.services) {
     expect(processIdentity(service.pid)).toBeDefined();
     expect(await probeStatus({ url: service.health_url })).toBe(200);
@@ -89,6 +95,9 @@ test('a user signs in at the identity provider, and the bank accepts their token
 });
 
 test('the dashboard redirects to the sign-in', async () => {
+  // contract: permission-5
+  expect(new URL(first.dashboard_url).origin).not.toBe(new URL(first.base_url).origin);
+  expect((await fetch(`${first.base_url}/admin/ui`)).status).toBe(401);
   const browser = new Browser();
   const { page } = await browser.visit(first.dashboard_url);
   expect(await page?.text()).toContain('<h1>Sign in</h1>');

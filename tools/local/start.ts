@@ -1,6 +1,6 @@
 /**
  * `npm start`: runs a complete bank on this machine: Postgres, Kafka, the identity provider,
- * migrations, topics, and the four services, supervised until Ctrl-C. LOCAL_DIR (default .local)
+ * migrations, topics, and the five services, supervised until Ctrl-C. LOCAL_DIR (default .local)
  * contains all data, PORT (default 3000) is the public port. KAFKA_BROKERS and DATABASE_URL name
  * existing servers to use instead. GATEWAYS, LEDGERS, ACCOUNTS, and WEBHOOKS (default 1) are the
  * numbers of processes.
@@ -152,6 +152,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     accounts: count('ACCOUNTS'),
     webhooks: count('WEBHOOKS'),
     gateway: count('GATEWAYS'),
+    dashboard: 1,
   };
   const port = await publicPort();
   const [{ brokers, ownerUrl }, issuer] = await Promise.all([
@@ -185,12 +186,14 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     launch.step('Kafka topics', () => named('KAFKA_BROKERS', () => createTopics(settings))),
   ]);
   let write = () => {};
-  const services = await startServices(launch, local, settings, counts, port, () => write());
+  const dashboardPort = await local.port('dashboard');
+  const services = await startServices(launch, local, settings, counts, port, dashboardPort, () => write());
   const base_url = `http://127.0.0.1:${port}`;
   const api_key = await launch.step('API key', () => workingApiKey(local, settings, base_url));
   const [client_secret, dashboard_password] = [local.secret('client_secret'), userPassword(local)];
   const known = {
     base_url,
+    dashboard_url: `http://127.0.0.1:${dashboardPort}/admin`,
     issuer,
     api_key,
     client_secret,

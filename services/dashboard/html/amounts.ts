@@ -1,7 +1,9 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import { rawJSON } from '../../gateway/api/present.ts';
 
 /** Parses amounts that people type. */
+
+// In V8 since Node 21, but not yet in the compiler's library.
+const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
 
 /** The amount with all decimals of its currency, or an error message. */
 export type TypedAmount = { amount: string } | { wrong: string };

@@ -24,7 +24,7 @@ const pageSize = 500;
  * incomplete, because it is too long or the API refused a later page, its last line says so.
  */
 export async function csvOf<Row>(
-  api: Api,
+  api: Pick<Api, 'get'>,
   { path, parameters, columns, rowsOf = (data) => data as readonly Row[] }: Export<Row>,
 ): Promise<AsyncIterable<string>> {
   const page = async (cursor?: string) => {

@@ -4,11 +4,8 @@ import type { Logger } from 'pino';
 import { sameHash } from '#libs/contracts/api-key.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
-import type { VerifyToken } from '../../gateway/access/tokens.ts';
-import { filtersOf, recordOrRefuse } from '../../gateway/api/recorded-reads.ts';
-import type { AuditRecords } from '../../gateway/audit/audit-records.ts';
-import { logRefused, refuse } from '../../gateway/http/errors.ts';
-import { type Api, createApi } from '../api.ts';
+import type { Api, createApi } from '../api.ts';
+import { logRefused, Refused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
 import type { Session, Sessions } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
@@ -22,6 +19,8 @@ declare module 'fastify' {
     /** A route of the dashboard that is served without a session. It contains no data. */
     open?: boolean;
     page?: PageOptions;
+    /** What the audit calls a refusal of this page or form. */
+    action?: string;
   }
   interface FastifyRequest {
     visit: Visit | null;
@@ -45,7 +44,6 @@ export interface Visit {
   /** The person's name in approvals and the audit. */
   actor: string;
   api: Api;
-  auditRecords: AuditRecords;
   /** Logs that the dashboard rejected a form. The API logs its own refusals. */
   logRefused(): void;
   /** The time of the request, in milliseconds. */
@@ -82,17 +80,16 @@ const contentPolicy = [
 export interface FrameOptions {
   sessions: Sessions;
   cookie: Cookies;
-  verifyToken: VerifyToken;
-  auditRecords: AuditRecords;
+  callApi: ReturnType<typeof createApi>;
   logger: Logger;
   now: () => number;
 }
 
-/** Sets the headers of every response, then opens the session where one is required. */
-export function createEntrance(
-  app: FastifyInstance,
-  { sessions, cookie, verifyToken, auditRecords, logger, now }: FrameOptions,
-) {
+/**
+ * Returns a hook that sets the headers of every page, and opens the session where one is required. Whether its token is
+ * still valid is for the API to say, which every page asks (problems.ts).
+ */
+export function openSession({ sessions, cookie, callApi, logger, now }: FrameOptions) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer, browsers send `Origin: null` with our own forms.
     reply.headers({
@@ -100,28 +97,23 @@ export function createEntrance(
       'referrer-policy': 'same-origin',
       'cross-origin-opener-policy': 'same-origin',
     });
-    for (const header of ['access-control-allow-origin', 'access-control-expose-headers']) reply.removeHeader(header);
     if (request.routeOptions.config.open === true) return;
     const sealed = cookie.read(request.headers);
     const session = sealed === undefined ? undefined : sessions.open(sealed);
-    const caller = session && (await verifyToken(session.token));
-    if (!session || !caller) {
-      // A page that refreshes itself leaves it, so that a form in another window is still kept.
-      if (sealed !== undefined && request.headers['hx-request'] === undefined) cookie.clear(reply);
+    if (!session) {
+      if (sealed !== undefined) forgetSession(request, reply, cookie);
       const isForm = request.method === 'POST' && request.routeOptions.config.page !== undefined;
       request.lapsed = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
       return request.lapsed ? undefined : toSignIn(request, reply);
     }
-    request.caller = caller;
-    const { scopes } = caller;
+    const scopes = new Set(session.scopes.split(' '));
     const url = new URL(request.url, 'http://dashboard');
     const params = (request.params ?? {}) as Record<string, string>;
     request.visit = {
       person: { name: session.name, scopes, csrf: session.csrf },
       session,
-      actor: caller.actor,
-      api: createApi(app, request, session.token),
-      auditRecords,
+      actor: session.actor,
+      api: callApi(request, session.token),
       logRefused: () => logRefused(logger, request, 'validation_failed'),
       now: now(),
       path: url.pathname,
@@ -135,6 +127,11 @@ export function createEntrance(
     const resealed = touched && sessions.seal(touched);
     if (resealed !== undefined) cookie.write(reply, resealed);
   };
+}
+
+/** Removes the cookie. A page that refreshes itself leaves it, so that a form in another window is still kept. */
+export function forgetSession(request: FastifyRequest, reply: FastifyReply, cookie: Cookies): void {
+  if (request.headers['hx-request'] === undefined) cookie.clear(reply);
 }
 
 /** Redirects to the sign-in page, which then returns to the requested page or to `after`. */
@@ -170,14 +167,18 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
     // Before the body is read. A form of an ended session has no visit; it is kept, not executed.
     onRequest: async ({ visit }) => {
       if (visit && !hasAny(visit.person.scopes, page.scope))
-        throw refuse('insufficient_scope', `the scope ${[page.scope].flat().join(' or ')} is required`);
+        throw new Refused('insufficient_scope', `the scope ${[page.scope].flat().join(' or ')} is required`);
     },
     handler: (request, reply) => take(visitOf(request), request, reply),
   });
 }
 
 const addShown = (kind: 'page' | 'form') => (app: FastifyInstance, url: string, page: PageOptions, show: Show) =>
-  addRoute(app, kind, url, page, async (visit, _request, reply) => answer(reply, visit, page.title, await show(visit)));
+  addRoute(app, kind, url, page, async (visit, _request, reply) => {
+    const drawn = await show(visit);
+    await visit.api.checkToken();
+    return answer(reply, visit, page.title, drawn);
+  });
 /** Adds a page, which changes nothing. */
 export const addPage = addShown('page');
 /** Adds the target of a form. */
@@ -217,18 +218,14 @@ export function addDownload(
 }
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
-async function recordExport(request: FastifyRequest, { actor, auditRecords, query, params }: Visit): Promise<void> {
-  await recordOrRefuse(auditRecords, request, {
-    actor,
+async function recordExport({ routeOptions }: FastifyRequest, { api, query, params }: Visit): Promise<void> {
+  await api.post('/admin/activities', {
     action: 'export',
-    resource_id: Object.values(params)[0] ?? null,
     outcome: 'success',
-    details: {
-      file: request.routeOptions.url?.replace('/admin/ui/', '') ?? '',
-      filters: filtersOf(Object.fromEntries(query)),
-    },
+    resource_id: Object.values(params)[0] ?? null,
+    file: routeOptions.url?.replace('/admin/ui/', '') ?? '',
+    filters: Object.fromEntries([...query].map(([name, value]) => [name, value.slice(0, 500)])),
   });
-  auditRecords.done(request, 'export');
 }
 
 function answer(reply: FastifyReply, { person, path }: Visit, title: string, drawn: Drawn): FastifyReply {

@@ -22,12 +22,11 @@ const accounts = new Map([
   account('YEN', { currency: 'JPY' }),
 ]);
 const all = new Set(['transactions:write', 'transfers:write']);
-const needsApproval = ({ amount }: { amount: string }) => amount === '7.77';
 const blank = { from: '', to: '', amount: '5', currency: '', reference: '', description: '' };
 
 function check(lines: Partial<typeof blank & { fault: string }>[], mode: Mode = 'independent', scopes = all) {
   const numbered = lines.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
-  const { payments, refused } = checkLines(numbered, accounts, { scopes, needsApproval }, mode);
+  const { payments, refused } = checkLines(numbered, accounts, scopes, mode);
   return {
     sent: payments.map(({ line }) => line.line),
     refused: refused.map(({ line, reason }) => [line.line, reason]),
@@ -51,7 +50,6 @@ describe('a line', () => {
     [{ to: 'A', description: 'd'.repeat(256) }, 'The description must have 0 to 255 characters.'],
     [{ to: 'A', description: 'bell \u0007' }, 'The description must not contain'],
     [{ to: 'A', description: 'turned \u202e' }, 'The description must not contain'],
-    [{ to: 'A', amount: '7.77' }, 'A second person must approve a payment of this size'],
     [{ from: 'A', to: 'B', fault: 'has 4 values, but the first line has 3 names' }, 'The line has 4 values'],
     [{ from: 'A', amount: '60.01' }, 'There is not enough money in account A: 60.00 USD can be taken from it.'],
     [{ from: 'A', to: 'LOAN', amount: '50.01' }, 'This is more than is still owed: 50.00 USD.'],
@@ -102,8 +100,7 @@ describe('lines together', () => {
   it('that are equal are named', () => {
     const rows = [{ to: 'A' }, { to: 'A', amount: '5.00' }, { to: 'B' }, { to: 'A', reference: 'slip 2' }, { to: 'A' }];
     const numbered = rows.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
-    const rights = { scopes: all, needsApproval };
-    expect(checkLines(numbered, accounts, rights, 'atomic').repeated).toEqual([3, 6]);
+    expect(checkLines(numbered, accounts, all, 'atomic').repeated).toEqual([3, 6]);
   });
 
   it('do not repay more than the outstanding amount', () => {

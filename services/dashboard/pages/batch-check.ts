@@ -1,12 +1,10 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { NumberText } from '#libs/contracts/money.ts';
-import type { Posting } from '../../gateway/access/four-eyes.ts';
-import { parseFields } from '../../gateway/api/input.ts';
-import { Refused } from '../../gateway/http/errors.ts';
+import { listViolations } from '#libs/contracts/violations.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
-import { availableOf, reasonOf, refusalText } from './counter-instructions.ts';
+import { availableOf, refusalText } from './counter-instructions.ts';
 
 /** Determines which lines of a file can be sent, and why the others cannot. Pure. */
 
@@ -33,26 +31,21 @@ export interface Checked {
   repeated: number[];
 }
 
-/** What the person who sends the file may do. */
-export interface Rights {
-  scopes: ReadonlySet<string>;
-  needsApproval: (posting: Posting) => boolean;
-}
-
 /** The balances after the lines checked so far. */
 type Left = Map<string, string>;
 
 export function checkLines(
   lines: readonly FileLine[],
   accounts: ReadonlyMap<string, Account>,
-  rights: Rights,
+  /** Those of the person who sends the file. */
+  scopes: ReadonlySet<string>,
   mode: Mode,
 ): Checked {
   const left: Left = new Map();
   const seen = new Set<string>();
   const checked: Checked = { payments: [], refused: [], repeated: [] };
   for (const line of lines) {
-    const payment = paymentOf(line, accounts, rights);
+    const payment = paymentOf(line, accounts, scopes);
     const reason = typeof payment === 'string' ? payment : shortOf(payment, left, mode);
     if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
     else {
@@ -70,7 +63,7 @@ export function checkLines(
 function paymentOf(
   line: FileLine,
   accounts: ReadonlyMap<string, Account>,
-  { scopes, needsApproval }: Rights,
+  scopes: ReadonlySet<string>,
 ): Payment | string {
   if (line.fault !== undefined)
     return `The line ${line.fault}. A value with a separator in it must be in quotation marks.`;
@@ -93,7 +86,6 @@ function paymentOf(
   if ('wrong' in amount) return amount.wrong;
   if (!isCash && line.reference !== '') return 'A transfer has no reference. Use the description instead.';
   const payment = { line, from, to, amount: amount.amount, currency: account.currency };
-  if (needsApproval(payment)) return reasonOf('approval_required');
   return brokenRule(payment) ?? payment;
 }
 
@@ -136,14 +128,10 @@ export function itemOf({ line, from_id, to_id, currency }: SentPayment, amount: 
 /** Returns the rule of the API that the payment violates. */
 function brokenRule(payment: Payment): string | undefined {
   const { transaction, transfer } = itemOf(sentOf(payment), new NumberText(payment.amount));
-  try {
-    if (transfer) parseFields(endpoints.create_transfer.body, transfer);
-    else parseFields(endpoints.create_transaction.body, transaction);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return `The ${error.refusal.errors?.[0]?.message ?? error.refusal.message}.`;
-  }
+  const read = transfer
+    ? endpoints.create_transfer.body.safeParse(transfer)
+    : endpoints.create_transaction.body.safeParse(transaction);
+  return read.error && `The ${listViolations(read.error, transfer ?? transaction, 'unknown_field')[0]?.message}.`;
 }
 
 function codeOf(from: Account | undefined, to: Account | undefined): string | undefined {

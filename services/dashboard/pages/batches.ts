@@ -5,12 +5,11 @@ import { z } from 'zod';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { type Batch, type BatchSummary, batchMode } from '#libs/contracts/batches.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
+import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { NumberText } from '#libs/contracts/money.ts';
+import { listViolations } from '#libs/contracts/violations.ts';
 import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type FourEyes, needsApproval, type Posting } from '../../gateway/access/four-eyes.ts';
-import { parseFields } from '../../gateway/api/input.ts';
-import { parseBody } from '../../gateway/http/body.ts';
-import { Refused } from '../../gateway/http/errors.ts';
 import { ApiRefused, inTurns } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
@@ -73,7 +72,7 @@ const page = { title: 'Payments from a file', scope: ['transactions:write', 'tra
 const upload = { ...page, bodyLimit: 2 * 1024 * 1024 };
 
 /** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
-export function addBatches(app: FastifyInstance, secrets: readonly string[], fourEyes: FourEyes): void {
+export function addBatches(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = createSealed(instructionSchema, 'batch', secrets);
   addPage(app, batchesUrl, page, (visit) => {
     const batch = visit.query.get('batch')?.trim() ?? '';
@@ -81,7 +80,7 @@ export function addBatches(app: FastifyInstance, secrets: readonly string[], fou
     const start = startPage(visit.person, visit.query, {});
     return visit.person.scopes.has('transactions:read') ? showList(visit, sentFiles(visit, start)) : start;
   });
-  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions, fourEyes));
+  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions));
   addForm(app, `${batchesUrl}/sending`, upload, (visit) => send(visit, instructions));
   addResults(app);
 }
@@ -95,7 +94,7 @@ const sentFiles = (visit: Visit, above: Html): List<BatchSummary> => ({
 });
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
-async function look(visit: Visit, instructions: Sealed, fourEyes: FourEyes): Promise<Shown> {
+async function look(visit: Visit, instructions: Sealed): Promise<Shown> {
   const { fields, person, actor } = visit;
   const mode = batchMode.catch('independent').parse(fields.get('mode'));
   const refuseFile = (file: string): Shown => {
@@ -107,8 +106,7 @@ async function look(visit: Visit, instructions: Sealed, fourEyes: FourEyes): Pro
   if (mode === 'atomic' && read.lines.length > maxPayments / 2)
     return refuseFile(`At most ${maxPayments / 2} payments can be posted all or none.`);
   const accounts = await accountsOf(visit, read.lines);
-  const needs = (posting: Posting) => needsApproval(posting, { actor }, fourEyes);
-  const checked = checkLines(read.lines, accounts, { scopes: person.scopes, needsApproval: needs }, mode);
+  const checked = checkLines(read.lines, accounts, person.scopes, mode);
   const isSendable = checked.payments.length > 0 && (mode === 'independent' || checked.refused.length === 0);
   const instruction = {
     actor,
@@ -138,23 +136,24 @@ function nameIn(given: string): string {
 }
 
 /** The body of POST /batches. The form is stored with the batch, so that a repeat of the form is known from another one. */
-function bodyOf({ mode, payments, sha256, file, idempotency_key: form }: Instruction): object {
-  const items = payments.map((payment) => itemOf(payment, jsonNumber(payment.amount)));
+function bodyOf(
+  { mode, payments, sha256, file, idempotency_key: form }: Instruction,
+  numberOf: (amount: string) => unknown = jsonNumber,
+): object {
+  const items = payments.map((payment) => itemOf(payment, numberOf(payment.amount)));
   return { mode, items, external_id: sha256, metadata: { file_name: file, form } };
 }
 
 /** Reads the request as the API will, and returns why it would be refused as a whole. */
 function brokenRule(instruction: Instruction): string | undefined {
   const { bodyLimit } = endpoints.create_batch;
-  const body = Buffer.from(JSON.stringify(bodyOf(instruction)));
-  if (body.length > bodyLimit) return 'The payments are too many to be sent at once. Divide the file into several.';
-  try {
-    parseFields(endpoints.create_batch.body, parseBody(body));
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return `The bank cannot take this file: ${error.refusal.message}.`;
-  }
+  if (Buffer.byteLength(JSON.stringify(bodyOf(instruction))) > bodyLimit)
+    return 'The payments are too many to be sent at once. Divide the file into several.';
+  const body = bodyOf(instruction, (amount) => new NumberText(amount));
+  const { error } = endpoints.create_batch.body.safeParse(body);
+  if (!error) return undefined;
+  const { message } = violationsRefusal(listViolations(error, body, 'unknown_field'));
+  return `The bank cannot take this file: ${message}.`;
 }
 
 /** Returns the batches that other forms sent with the content of this file, unless nothing of them was posted. */

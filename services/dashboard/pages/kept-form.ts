@@ -30,29 +30,30 @@ interface KeptFormOptions {
   now: () => number;
 }
 
-export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions): void {
+/** Returns a function that keeps a form. It returns the page that shows the form again, or undefined if it is lost. */
+export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions) {
   const sealer = createSealer(secrets, 'kept form');
 
   /** A form that is too large is lost, and the person is redirected to its page. */
-  const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): boolean => {
+  const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): string | undefined => {
     const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     try {
       checkOwnForm(request, { session, fields }, origin);
     } catch (error) {
-      if (error instanceof ForeignForm) return false;
+      if (error instanceof ForeignForm) return undefined;
       throw error;
     }
     const entered = [...fields].filter(([name]) => name !== 'csrf_token');
     const kept = { actor: session.actor, url: request.url, fields: entered, until_ms: now() + keptSeconds * 1000 };
     const sealed = sealer.seal(JSON.stringify(kept));
-    if (sealed.length > maxSealedLength) return false;
+    if (sealed.length > maxSealedLength) return undefined;
     cookie.write(reply, sealed, keptSeconds);
-    return true;
+    return url;
   };
 
   app.addHook('preHandler', async (request, reply) => {
     if (!request.lapsed) return undefined;
-    toSignIn(request, reply, keep(request, reply, request.lapsed) ? url : undefined);
+    toSignIn(request, reply, keep(request, reply, request.lapsed));
     return reply;
   });
 
@@ -72,6 +73,8 @@ ${facts(kept.fields.filter(isForPeople).map(([name, value]) => [wordsOf(name), v
       return sendPage(reply, 200, renderPage({ title: 'Your form', content, person, path: url }));
     },
   );
+
+  return keep;
 }
 
 /** Returns the fields that a person has filled in, without hidden ones. */

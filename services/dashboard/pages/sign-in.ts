@@ -2,34 +2,26 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
+import type { SignIn } from '#libs/contracts/sign-ins.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import type { Caller } from '../../gateway/access/caller.ts';
-import type { Limiter } from '../../gateway/access/limits.ts';
-import type { VerifyToken } from '../../gateway/access/tokens.ts';
-import type { AuditRecords } from '../../gateway/audit/audit-records.ts';
-import { logRefused } from '../../gateway/http/errors.ts';
-import { networkOf } from '../../gateway/http/network.ts';
+import { ApiRefused, type createApi } from '../api.ts';
 import { sendPage, visitOf } from '../html/frame.ts';
 import { renderPage } from '../html/layout.ts';
+import { logRefused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
-import type { EndedSessions } from '../session/ended-sessions.ts';
 import { type Issuer, SignInFailed, type SignInFault } from '../session/issuer.ts';
 import { createSealer } from '../session/seal.ts';
-import type { Session, Sessions } from '../session/session.ts';
+import type { Sessions } from '../session/session.ts';
 
 export interface SignInDependencies {
   issuer: Issuer;
   sessions: Sessions;
-  ended: Pick<EndedSessions, 'end' | 'endEarlier'>;
   cookie: Cookies;
   /** The cookie that is set while the person is at the issuer. */
   loginCookie: Cookies;
   sessionSecrets: readonly string[];
   publicUrl: string;
-  verifyToken: VerifyToken;
-  auditRecords: AuditRecords;
-  /** The limit of failed authentications per address; undefined: no limit. */
-  failureLimit: Limiter | undefined;
+  callApi: ReturnType<typeof createApi>;
   now: () => number;
   logger: Logger;
 }
@@ -44,15 +36,13 @@ const loginSchema = z.object({
 const loginSeconds = 600;
 
 /**
- * Adds the routes for sign-in at the issuer, its callback, and sign-out. Each is audited. As with every write
- * by staff (decision 14), a sign-in whose audit record the broker does not accept gets 503, so nobody is signed
- * in without a record. A record may exist of a sign-in that got 503. Signing out never waits for its record. A
- * failed sign-in is recorded like a refused call, without waiting for the record; attempts above the limit of
- * their address get 429 and are not recorded. A wrong password is not recorded, because the person enters it at
- * the issuer.
+ * Adds the routes for sign-in at the issuer, its callback, and sign-out. The dashboard reports each to the API, which
+ * records it for auditors, ends earlier tokens of the person, and limits failures per address. A sign-in that the API
+ * does not take gets 503, so nobody is signed in without a record. A wrong password is not recorded, because the person
+ * enters it at the issuer.
  */
 export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
-  const { issuer, sessions, cookie, loginCookie, now, logger } = deps;
+  const { issuer, sessions, cookie, loginCookie, callApi, now, logger } = deps;
   const sealer = createSealer(deps.sessionSecrets, 'login');
   const open = { config: { open: true } };
 
@@ -84,65 +74,62 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     try {
       const login = loginOf(request);
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
-      const caller = await callerOf(person.token);
-      if (!caller)
-        throw new Error("the issuer's access token is not accepted by this gateway: is its audience JWT_AUDIENCE?");
-      const session = sessions.begin({ ...person, actor: caller.actor });
+      const session = sessions.begin({ ...person, ...(await begin(request, person.token)) });
       const sealed = sessions.seal(session);
       if (sealed === undefined)
-        throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
-      await begin(request, session);
-      request.caller = caller;
-      deps.auditRecords.done(request, 'sign_in');
+        throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.2 KB");
       cookie.write(reply, sealed);
       return reply.redirect(login.to, 303);
     } catch (error) {
-      const isTooMany = isRefusal(error) && isOneTooMany(request);
+      const isTooMany = isRefusal(error) && (await isOneTooMany(request));
       return signInFailed(reply, isTooMany ? new SignInFailed('too_many', error) : error, logger);
     }
   });
-  app.post('/admin/logout', { config: { action: 'sign_out' } }, async (request, reply) => {
-    const visit = visitOf(request);
+  app.post('/admin/logout', { config: { action: 'form:logout' } }, async (request, reply) => {
+    const { api, session } = visitOf(request);
     cookie.clear(reply);
-    deps.auditRecords.note(request, actOf('sign_out', visit.session));
-    deps.auditRecords.done(request, 'sign_out');
     try {
-      await deps.ended.end(visit.session);
+      await api.post('/admin/sign-outs', { session_id: session.id });
     } catch (error) {
-      logRefused(logger, request, 'service_unavailable', { error });
-      return sendPage(
-        reply,
-        503,
-        renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(visit.session.expires_ms) }),
-      );
+      // A token that the API refuses has ended already.
+      if (!(error instanceof ApiRefused)) throw error;
+      if (error.status !== 401)
+        return sendPage(
+          reply,
+          503,
+          renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(session.expires_ms) }),
+        );
     }
     return reply.redirect('/admin/login?signed_out', 303);
   });
 
-  /** Records the sign-in. From then on, copies of the person's older cookies are rejected. */
-  async function begin(request: FastifyRequest, session: Session): Promise<void> {
+  /** Reports the sign-in, and returns the session's id with the person of the token. */
+  async function begin(request: FastifyRequest, token: string) {
     try {
-      await deps.auditRecords.record(request, actOf('sign_in', session));
-      await deps.ended.endEarlier(session);
+      const session_id = sessions.newId();
+      const { data } = await callApi(request, token).post<SignIn>('/admin/sign-ins', { session_id });
+      return { id: session_id, actor: data.actor, scopes: data.scopes.join(' ') };
     } catch (error) {
-      throw new SignInFailed('unrecorded', error);
+      if (!(error instanceof ApiRefused)) throw error;
+      if (error.status === 403) throw new SignInFailed('refused', error);
+      if (error.status === 401)
+        throw new Error('the API does not accept the access token of the issuer: is its audience JWT_AUDIENCE?', {
+          cause: error,
+        });
+      throw new SignInFailed(error.status === 429 ? 'too_many' : 'unrecorded', error);
     }
   }
 
-  async function callerOf(token: string): Promise<Caller | undefined> {
-    try {
-      return await deps.verifyToken(token);
-    } catch (error) {
-      throw new SignInFailed('issuer_away', error);
-    }
-  }
-
-  /** Records a failed sign-in and counts it against the limit of its address. */
-  function isOneTooMany(request: FastifyRequest): boolean {
-    const taken = deps.failureLimit?.take(networkOf(request.ip));
-    const isTooMany = taken !== undefined && taken.left < 0;
-    deps.auditRecords.refused(request, isTooMany ? 'rate_limited' : 'invalid_credentials', 'sign_in');
-    return isTooMany;
+  /** Reports a failed sign-in, as a request without a valid token, and returns whether its address has too many. */
+  async function isOneTooMany(request: FastifyRequest): Promise<boolean> {
+    const answer = callApi(request, 'none').post('/admin/sign-ins', { session_id: sessions.newId() });
+    const status = await answer.then(
+      () => 200,
+      (error: unknown) => (error instanceof ApiRefused ? error.status : Promise.reject(error)),
+    );
+    if (status !== 401 && status !== 429)
+      logger.warn({ status, request_id: request.id }, 'a failed sign-in was not recorded');
+    return status === 429;
   }
 
   function loginOf(request: FastifyRequest) {
@@ -153,9 +140,6 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     return login;
   }
 }
-
-const actOf = (action: string, { actor, id: resource_id }: Session) =>
-  ({ actor, action, resource_id, outcome: 'success', details: {} }) as const;
 
 /** The failures that are attempts of a person or browser to sign in. */
 const isRefusal = (error: unknown): error is SignInFailed =>
@@ -172,7 +156,7 @@ function startLink(to: unknown): Html {
 }
 
 function halfSignedOut(expiresMs: number): Html {
-  return html`<p role="alert">The other gateways could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${new Date(expiresMs).toISOString()}. Tell operations if that is possible.</p>
+  return html`<p role="alert">The bank could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${new Date(expiresMs).toISOString()}. Tell operations if that is possible.</p>
 <p>${startLink(undefined)}</p>`;
 }
 

@@ -1,6 +1,4 @@
-import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createEndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
 import { createSessions, idleMs, longestMs } from './session.ts';
 
@@ -11,21 +9,16 @@ const hour = 60 * minute;
 function setUp() {
   const time = { ms: Date.parse('2026-01-02T03:04:05Z') };
   const now = () => time.ms;
-  const sent: { key: string | null; value: string }[] = [];
-  const publisher = {
-    publish: async ({ key, value }: { key: string | null; value: unknown }) =>
-      void sent.push({ key, value: String(value) }),
-  };
-  const make = () => createEndedSessions({ publisher, prefix: 'test.', logger: pino({ level: 'silent' }), now });
-  const ended = make();
-  const sessions = createSessions({ secrets: [secret], ended, now });
+  const sessions = createSessions({ secrets: [secret], now });
   const person = {
+    id: 'ses_1',
     actor: 'jwt:https://issuer.example|ada',
+    scopes: 'clients:read keys:manage',
     token: 'header.claims.signature',
     name: 'Ada <Admin>',
     expiresInMs: hour,
   };
-  return { time, sent, ended, sessions, person, now, make };
+  return { time, sessions, person, now };
 }
 
 const sealed = (sessions: ReturnType<typeof createSessions>, session: Parameters<typeof sessions.seal>[0]): string =>
@@ -56,13 +49,13 @@ describe('sealing', () => {
 });
 
 describe('sessions', () => {
-  it('a sealed session can be opened by every gateway with the same secret, and by no other', () => {
-    const { sessions, person, ended, now } = setUp();
+  it('a sealed session can be opened by every dashboard with the same secret, and by no other', () => {
+    const { sessions, person, now } = setUp();
     const session = sessions.begin(person);
     const cookie = sealed(sessions, session);
-    expect(createSessions({ secrets: [secret], ended, now }).open(cookie)).toEqual(session);
-    expect(createSessions({ secrets: ['another secret, also of tests'], ended, now }).open(cookie)).toBeUndefined();
-    const rotated = createSessions({ secrets: ['another secret, also of tests', secret], ended, now });
+    expect(createSessions({ secrets: [secret], now }).open(cookie)).toEqual(session);
+    expect(createSessions({ secrets: ['another secret, also of tests'], now }).open(cookie)).toBeUndefined();
+    const rotated = createSessions({ secrets: ['another secret, also of tests', secret], now });
     expect(rotated.open(cookie)).toEqual(session);
     // The first secret seals, so the second one can be removed later.
     expect(sessions.open(sealed(rotated, session))).toBeUndefined();
@@ -72,7 +65,8 @@ describe('sessions', () => {
   it('every session has its own id and form token', () => {
     const { sessions, person } = setUp();
     const [one, other] = [sessions.begin(person), sessions.begin(person)];
-    expect(new Set([one.id, other.id, one.csrf, other.csrf]).size).toBe(4);
+    expect(one.csrf).not.toBe(other.csrf);
+    expect(sessions.newId()).not.toBe(sessions.newId());
   });
 
   it('ends with the access token, used or not', () => {
@@ -116,83 +110,8 @@ describe('sessions', () => {
   });
 });
 
-describe('a new sign-in', () => {
-  it('ends earlier sessions of the same person, here immediately and elsewhere by a message; not those of others', async () => {
-    const { sessions, person, ended, sent, make, now, time } = setUp();
-    const [first, other] = [
-      sessions.begin(person),
-      sessions.begin({ ...person, actor: 'jwt:https://issuer.example|eve' }),
-    ];
-    time.ms += minute;
-    const second = sessions.begin(person);
-    await ended.endEarlier(second);
-    const elsewhere = make();
-    const copy = createSessions({ secrets: [secret], ended: elsewhere, now });
-    for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
-    for (const gateway of [sessions, copy])
-      expect([first, second, other].map((session) => gateway.open(sealed(sessions, session)) !== undefined)).toEqual([
-        false,
-        true,
-        true,
-      ]);
-    // A late message about an earlier sign-in changes nothing.
-    elsewhere.take(
-      person.actor,
-      Buffer.from(
-        JSON.stringify({
-          expires_at: new Date(time.ms + hour).toISOString(),
-          before: new Date(first.begun_ms).toISOString(),
-        }),
-      ),
-    );
-    expect(copy.open(sealed(sessions, first))).toBeUndefined();
-  });
-
-  it('is required for a cookie of an earlier version', () => {
-    const { sessions, person } = setUp();
-    const { actor: _, ...earlier } = sessions.begin(person);
-    expect(sessions.open(createSealer([secret], 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
-  });
-});
-
-describe('ended sessions', () => {
-  it('an ended session cannot be opened, here immediately and elsewhere by a message', async () => {
-    const { sessions, person, ended, sent, make, now } = setUp();
-    const session = sessions.begin(person);
-    const cookie = sealed(sessions, session);
-    await ended.end(session);
-    expect(sessions.open(cookie)).toBeUndefined();
-
-    const elsewhere = make();
-    const other = createSessions({ secrets: [secret], ended: elsewhere, now });
-    expect(other.open(cookie)).toBeDefined();
-    for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
-    expect(other.open(cookie)).toBeUndefined();
-  });
-
-  it('is ended here although the broker does not accept the message', async () => {
-    const { sessions, person, now } = setUp();
-    const publisher = { publish: () => Promise.reject(new Error('away')) };
-    const ended = createEndedSessions({ publisher, prefix: '', logger: pino({ level: 'silent' }), now });
-    const session = sessions.begin(person);
-    await expect(ended.end(session)).rejects.toThrow('away');
-    expect(ended.isEnded(session)).toBe(true);
-  });
-
-  it('sessions that expired by themselves are forgotten, and unreadable messages are ignored', () => {
-    const { ended, time } = setUp();
-    ended.take('ses_1', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
-    ended.take('ses_2', Buffer.from('{"expires_at":"soon"}'));
-    ended.take('ses_3', Buffer.from('nonsense'));
-    ended.take('ses_4', null);
-    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([
-      true,
-      false,
-      false,
-      false,
-    ]);
-    time.ms += 2000;
-    ended.take('ses_5', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
-    expect(['ses_1', 'ses_5'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([false, true]);
-  });
+it('a new sign-in is required for a cookie of an earlier version', () => {
+  const { sessions, person } = setUp();
+  const { scopes: _, ...earlier } = sessions.begin(person);
+  expect(sessions.open(createSealer([secret], 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
 });

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { maxSealedLength } from './cookies.ts';
-import type { EndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
 
 /**
- * The session of a signed-in person. It is stored only in the browser's cookie, sealed, so every
- * gateway with the same SESSION_SECRET can read it. A gateway stores only which sessions were ended
- * by signing out or signing in again.
+ * The session of a signed-in person. It is stored only in the browser's cookie, sealed, so every dashboard with the same
+ * SESSION_SECRET can read it. It ends early when the API refuses its token, because the person signed out, or in again.
  */
 const sessionSchema = z.object({
   id: z.string(),
@@ -16,6 +14,8 @@ const sessionSchema = z.object({
   /** The person's access token, with which the dashboard calls the API. */
   token: z.string(),
   name: z.string(),
+  /** The scopes of the token, separated by spaces. */
+  scopes: z.string(),
   /** Included in every form, so that no other site can send one. */
   csrf: z.string(),
   begun_ms: z.number(),
@@ -25,20 +25,19 @@ const sessionSchema = z.object({
 export type Session = z.infer<typeof sessionSchema>;
 
 export const idleMs = 30 * 60_000;
-/** The maximum duration, even if the token is valid for longer. Shorter than the retention of the topic `sessions`. */
+/** The maximum duration, even if the token is valid for longer. */
 export const longestMs = 12 * 3_600_000;
 /** The cookie is renewed when it is this old. */
 const touchMs = 60_000;
 
 export interface SessionsOptions {
   secrets: readonly string[];
-  ended: Pick<EndedSessions, 'isEnded'>;
   now: () => number;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({ secrets, ended, now }: SessionsOptions) {
+export function createSessions({ secrets, now }: SessionsOptions) {
   const sealer = createSealer(secrets, 'session');
   const read = (sealed: string): Session | undefined => {
     const text = sealer.open(sealed);
@@ -46,15 +45,13 @@ export function createSessions({ secrets, ended, now }: SessionsOptions) {
     return text === undefined ? undefined : sessionSchema.safeParse(JSON.parse(text)).data;
   };
   return {
+    newId: () => `ses_${randomBytes(16).toString('hex')}`,
     /** Creates a session. It ends with the token, after `longestMs`, or after `idleMs` without use. */
-    begin(person: Pick<Session, 'actor' | 'token' | 'name'> & { expiresInMs: number }): Session {
-      const { actor, token, name, expiresInMs } = person;
+    begin(person: Pick<Session, 'id' | 'actor' | 'token' | 'name' | 'scopes'> & { expiresInMs: number }): Session {
+      const { expiresInMs, ...rest } = person;
       const nowMs = now();
       return {
-        id: `ses_${randomBytes(16).toString('hex')}`,
-        actor,
-        token,
-        name,
+        ...rest,
         csrf: randomBytes(16).toString('base64url'),
         begun_ms: nowMs,
         expires_ms: nowMs + Math.min(expiresInMs, longestMs),
@@ -68,12 +65,11 @@ export function createSessions({ secrets, ended, now }: SessionsOptions) {
     },
     /** Returns the session of a cookie, also if it has ended, to find out who sent a form; undefined if it is not ours. */
     read,
-    /** Returns the session of a cookie, or undefined if it was not sealed by us, has ended, or has expired. */
+    /** Returns the session of a cookie, or undefined if it was not sealed by us, or has expired. */
     open(sealed: string): Session | undefined {
       const session = read(sealed);
       const nowMs = now();
-      const isOver =
-        !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session);
+      const isOver = !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs;
       return isOver ? undefined : session;
     },
     /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */

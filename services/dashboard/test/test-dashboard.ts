@@ -1,47 +1,58 @@
+import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { createMetrics } from '#libs/service/metrics.ts';
 import { type Service, testApp } from '../../gateway/test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../../gateway/test/test-token.ts';
-import { createEndedSessions } from '../session/ended-sessions.ts';
+import { createApp } from '../app.ts';
+import { createDashboardMetrics } from '../metrics.ts';
 import { createSessions } from '../session/session.ts';
 
-/** The dashboard without a browser and an issuer: people with sessions, in front of services that are a function. */
+/**
+ * The dashboard without a browser and an issuer: people with sessions, in front of a gateway that it calls over HTTP, and
+ * services that are a function.
+ */
 const secret = 'a secret of these tests only';
 const publicUrl = 'http://bank.example';
 export const issuer = 'http://127.0.0.1:1';
 
 export async function testDashboard(service: Service, options: Parameters<typeof testApp>[1] = {}) {
-  const ended = createEndedSessions({
-    publisher: { publish: async () => undefined },
-    prefix: 'test.',
-    logger: pino({ level: 'silent' }),
-  });
-  const sessions = createSessions({ secrets: [secret], ended, now: Date.now });
-  const made = await testApp(service, {
-    dashboard: {
-      issuer,
-      clientId: 'dashboard',
-      scope: 'openid',
-      clientSecret: 'not asked here at all',
-      sessionSecrets: [secret],
-      publicUrl,
-      ended,
-    },
+  const { logger = pino({ level: 'silent' }) } = options;
+  const gateway = await testApp(service, {
     tokens: { ...hs256Tokens, issuer },
+    trustProxy: ['loopback'],
     ...options,
   });
+  const app = await createApp({
+    api: { url: await gateway.app.listen({ host: '127.0.0.1', port: 0 }) },
+    issuer,
+    clientId: 'dashboard',
+    clientSecret: 'not asked here at all',
+    scope: 'openid',
+    sessionSecrets: [secret],
+    publicUrl,
+    trustProxy: [],
+    now: Date.now,
+    logger,
+    metrics: createDashboardMetrics(createMetrics('dashboard')),
+  });
+  app.addHook('onClose', () => gateway.app.close());
+  const sessions = createSessions({ secrets: [secret], now: Date.now });
   /** A person with these scopes, separated by blanks. */
   const signedIn = (scope: string) => {
     const session = sessions.begin({
+      id: sessions.newId(),
       actor: `jwt:${issuer}|ada`,
-      token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard' }),
+      // A token of its own, because signing out ends it.
+      token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard', jti: randomUUID() }),
+      scopes: scope,
       name: 'Ada',
       expiresInMs: 3_600_000,
     });
     const cookie = `other=1; bank_session=${sessions.seal(session)}`;
     const get = (url: string, headers: Record<string, string> = {}) =>
-      made.app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
+      app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
     const post = (url: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
-      made.app.inject({
+      app.inject({
         method: 'POST',
         url,
         headers: { host: 'bank.example', cookie, 'content-type': 'application/x-www-form-urlencoded', ...headers },
@@ -49,5 +60,5 @@ export async function testDashboard(service: Service, options: Parameters<typeof
       });
     return { session, cookie, get, post };
   };
-  return { ...made, sessions, signedIn };
+  return { ...gateway, app, gateway: gateway.app, sessions, signedIn };
 }

@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
@@ -7,9 +6,6 @@ import { kindOf } from '#libs/contracts/ids.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
-
-export const routeGroups = ['api', 'admin', 'docs'] as const;
-export type RouteGroup = (typeof routeGroups)[number];
 
 /** Counts a request, in windows of one minute per key. */
 export type RateLimit = ReturnType<FastifyInstance['createRateLimit']>;
@@ -69,33 +65,21 @@ function tooMany(message: string, resetS: number): Refused {
 
 const maxHeaders = 1000;
 
-/** Returns whether a request is for /admin or for the rest of the API. */
-function groupOf({ routeOptions, url }: FastifyRequest): RouteGroup {
-  return /^\/admin(?:[/?]|$)/.test(routeOptions.url ?? url) ? 'admin' : 'api';
-}
-
-/** Reports whether a request comes from the dashboard inside this process. */
-export const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
-
 /**
- * Checks, after authentication, that the route exists and is served, and that the caller may call it, whatever the
- * request contains. Returns the refusal, or undefined. A route that is not served is reported as not existing.
+ * Checks, after authentication, that the route exists and that the caller may call it, whatever the request contains.
+ * Returns the refusal, or undefined.
  */
-export function createRouteCheck(served: readonly RouteGroup[]) {
-  return (request: FastifyRequest): Refused | undefined => {
-    const refused = checkMessage(request);
-    if (refused) return refused;
-    if (!served.includes(groupOf(request)) && !isFromInside(request))
-      return refuse('route_not_found', 'the path does not exist');
-    if (request.is404) return noRoute(request);
-    const { scopes, endpoint } = request.routeOptions.config;
-    const lacking = scopes?.find((sufficient) => !sufficient.some((scope) => request.caller?.scopes.has(scope)));
-    if (lacking) return refuse('insufficient_scope', `the scope ${lacking.join(' or ')} is required`);
-    const isOfBank = endpoint !== undefined && endpoints[endpoint].bankOnly === true;
-    return isOfBank && request.caller?.boundClientId !== undefined
-      ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')
-      : undefined;
-  };
+export function checkRoute(request: FastifyRequest): Refused | undefined {
+  const refused = checkMessage(request);
+  if (refused) return refused;
+  if (request.is404) return noRoute(request);
+  const { scopes, endpoint } = request.routeOptions.config;
+  const lacking = scopes?.find((sufficient) => !sufficient.some((scope) => request.caller?.scopes.has(scope)));
+  if (lacking) return refuse('insufficient_scope', `the scope ${lacking.join(' or ')} is required`);
+  const isOfBank = endpoint !== undefined && endpoints[endpoint].bankOnly === true;
+  return isOfBank && request.caller?.boundClientId !== undefined
+    ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')
+    : undefined;
 }
 
 /** Returns why the HTTP message itself is refused, or undefined. */

@@ -6,7 +6,7 @@ type Present = (value: unknown) => unknown;
 
 const exactDigits = 15;
 // In V8 since Node 21, but not yet in the compiler's library.
-export const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
+const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
 
 /**
  * Converts a decimal string to a JSON number. With more than 15 digits (Vault only) the text is written as it

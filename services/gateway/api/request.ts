@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Violation } from '#libs/contracts/errors.ts';
+import { plainAddress } from '#libs/service/networks.ts';
 import type { Caller } from '../access/caller.ts';
 import { Refused, refuseViolations } from '../http/errors.ts';
-import { plainAddress } from '../http/network.ts';
 import { givenTraceparent } from '../http/trace.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
 

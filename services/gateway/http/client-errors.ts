@@ -3,9 +3,9 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { plainAddress } from '#libs/service/networks.ts';
 import { responseUnderWay } from './connections.ts';
 import { errorBody, writeRefused } from './errors.ts';
-import { plainAddress } from './network.ts';
 
 const ofParser: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),

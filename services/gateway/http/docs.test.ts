@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { testApp } from '../test/test-app.ts';
 
 test('/docs does not store credentials that were entered', async () => {
-  const { app } = await testApp(undefined, { routes: ['docs'] });
+  const { app } = await testApp();
   const { statusCode, body } = await app.inject({ url: '/docs/static/swagger-initializer.js' });
   expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([
     200,
@@ -14,7 +14,7 @@ test('/docs does not store credentials that were entered', async () => {
 });
 
 test('/docs needs no credentials, other paths do', async () => {
-  const { app } = await testApp(undefined, { routes: ['api', 'docs'] });
+  const { app } = await testApp();
   const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
   expect([
     await get('/docs'),

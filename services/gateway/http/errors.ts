@@ -8,7 +8,7 @@ import {
   type Violation,
   violationsRefusal,
 } from '#libs/contracts/errors.ts';
-import { plainAddress } from './network.ts';
+import { plainAddress } from '#libs/service/networks.ts';
 
 /** An error response, thrown to the error handler. Its refusal may be shown to callers. */
 export class Refused extends Error {

@@ -14,8 +14,3 @@ export function networkOf(address: string): string {
   const network = parsed.parts.slice(0, 4).map((group) => group.toString(16));
   return `${network.join(':')}::/64`;
 }
-
-/** Returns an address as shown: an IPv4-mapped address as IPv4. */
-export function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
-}

@@ -2,8 +2,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { createLogger } from '#libs/service/logger.ts';
-import { issuer, testDashboard } from '../../dashboard/test/test-dashboard.ts';
-import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
+import { ids, ok, refused, type Service, testApp } from '../test/test-app.ts';
 
 /**
  * Tests that every request that is refused or fails is logged in one line at the default level, with method, route,
@@ -262,56 +261,4 @@ test('a successful request, and a 404 for a resource, are not logged', async () 
   expect((await app.inject({ url: '/clients/malformed', headers })).statusCode).toBe(404);
   expect((await app.inject({ url: '/clients', headers })).statusCode).toBe(200);
   expect(lines).toEqual([]);
-});
-
-describe('the dashboard', () => {
-  const openDashboard = async (service: Service = () => 'no_reply') => {
-    const captured = capture();
-    const made = await testDashboard(service, { logger: captured.logger });
-    closing.push(() => made.app.close());
-    return { ...made, ...captured };
-  };
-  const caller = `jwt:${issuer}|ada`;
-  const of = (lines: Record<string, unknown>[]) =>
-    lines.map(({ status, code, route, caller: who }) => [status, code, route, who]);
-
-  test('logs a page that is forbidden, missing, or fails', async () => {
-    const { signedIn, lines } = await openDashboard(() => 'malformed');
-    const { get } = signedIn('keys:manage');
-    for (const [url, status] of [
-      ['/admin/ui/audit', 403],
-      ['/admin/ui/nothing-here', 404],
-      ['/admin/ui/api-keys', 503],
-    ] as const)
-      expect([url, (await get(url)).statusCode]).toEqual([url, status]);
-    expect(of(lines)).toEqual([
-      [403, 'insufficient_scope', '/admin/ui/audit', caller],
-      [404, 'route_not_found', '/admin/ui/*', caller],
-      [503, 'service_unavailable', '/admin/api-keys', caller],
-    ]);
-  });
-
-  test('logs a form of another page, and one without its confirmation', async () => {
-    const { signedIn, lines } = await openDashboard(({ name }) =>
-      name === 'get_account' ? ok(samples.master) : ok([samples.ledger]),
-    );
-    const { post, session } = signedIn('accounts:status accounts:read');
-    const url = `/admin/ui/accounts/${ids.account}/freezing`;
-    expect((await post(url, { csrf_token: 'guessed' })).statusCode).toBe(403);
-    expect(of(lines.splice(0))).toEqual([
-      [403, 'invalid_credentials', '/admin/ui/accounts/:account_id/freezing', caller],
-    ]);
-    expect((await post(url, { csrf_token: session.csrf })).statusCode).toBe(400);
-    expect(of(lines)).toEqual([[400, 'validation_failed', '/admin/ui/accounts/:account_id/freezing', caller]]);
-  });
-
-  test('logs a sign-in that was not started here, and one with an unavailable issuer', async () => {
-    const { app, lines } = await openDashboard();
-    expect((await app.inject('/admin/callback?code=x&state=y')).statusCode).toBe(400);
-    expect((await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } })).statusCode).toBe(503);
-    expect(lines.map(({ level, status, code, route }) => [level, status, code, route])).toEqual([
-      ['info', 400, 'invalid_credentials', '/admin/callback'],
-      ['error', 503, 'service_unavailable', '/admin/login/start'],
-    ]);
-  });
 });

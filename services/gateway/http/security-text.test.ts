@@ -8,7 +8,7 @@ const path = '/.well-known/security.txt';
 
 it('contains the contact, without authentication, unlike all other paths', async () => {
   // contract: permission-2
-  const { app } = await testApp(undefined, { securityContact: 'mailto:security@bank.example', routes: ['api'] });
+  const { app } = await testApp(undefined, { securityContact: 'mailto:security@bank.example' });
   const answer = await app.inject({ method: 'GET', url: path });
   expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
   const [contact, expires = ''] = answer.body.split('\n');

@@ -1,8 +1,5 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
-import { testDashboard } from '../../dashboard/test/test-dashboard.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { createHeldBodies, maxHeldBytes } from './held-bodies.ts';
 import { createLoadShedding } from './load-shedding.ts';
@@ -125,36 +122,5 @@ test('a caller whose bodies take too long to parse and validate is refused, and 
   };
   await vi.waitFor(refused, { interval: 0, timeout: 60_000 });
   expect((await post(keyHeader(), '/transactions', deposit)).status).toBe(201);
-  await app.close();
-});
-
-test.each(['a session', 'an ended session'])('forms of %s count too, and affect nobody else', async (kind) => {
-  const { app, keyHeader, sessions, signedIn } = await testDashboard(reply);
-  const { session } = signedIn('transactions:write');
-  const cookie = `bank_session=${sessions.seal(kind === 'a session' ? session : { ...session, expires_ms: 0 })}`;
-  const address = await app.listen({ host: '127.0.0.1', port: 0 });
-  const form = { path: '/admin/ui/counter/batches/preview', type: 'multipart/form-data; boundary=x', bytes: 2 ** 20 };
-  const unfinished = Array.from({ length: 4 }, () => {
-    const socket = connect(Number(new URL(address).port), '127.0.0.1');
-    socket.write(
-      `POST ${form.path} HTTP/1.1\r\nHost: x\r\nCookie: ${cookie}\r\nContent-Type: ${form.type}\r\nContent-Length: ${form.bytes}\r\n\r\n`,
-    );
-    socket.write('x'.repeat(form.bytes - 1));
-    return socket;
-  });
-  const [page] = await Promise.any(unfinished.map((socket) => once(socket, 'data')));
-  expect(String(page)).toMatch(/^HTTP\/1\.1 429 [^]*Too many requests/);
-  const other = await fetch(`${address}/transactions`, {
-    method: 'POST',
-    headers: { ...keyHeader(), 'content-type': 'application/json' },
-    body: deposit,
-  });
-  expect(other.status).toBe(201);
-  for (const socket of unfinished) socket.destroy();
-  const headers = { cookie, 'content-type': form.type };
-  await vi.waitFor(async () => {
-    const whole = await fetch(address + form.path, { method: 'POST', headers, body: 'x'.repeat(2 * form.bytes) });
-    expect([whole.status, await whole.text()]).toEqual([400, expect.stringContaining('the form cannot be read')]);
-  }, 30_000);
   await app.close();
 });

@@ -117,7 +117,6 @@ export async function testApp(
     trustProxy: [],
     maxConnections: 10_000,
     corsOrigins: ['*'],
-    routes: ['api', 'admin'],
     fourEyes: { actions: new Set(), keys: true, limits: new Map() },
     logger: silent,
     metrics,

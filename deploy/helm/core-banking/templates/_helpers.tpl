@@ -56,14 +56,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "core-banking.secretName" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- if hasPrefix "migrate-" .component -}}{{ .root.Values.migrations.existingSecret }}
-{{- else if eq .component "dashboard" -}}{{ $own.existingSecret | default .root.Values.gateway.existingSecret | default .root.Values.existingSecret }}
 {{- else -}}{{ $own.existingSecret | default .root.Values.existingSecret }}
 {{- end }}
 {{- end }}
 
-{{/* The services. If the dashboard is configured, it is a separate gateway for staff. */}}
+{{/* The services. There is a dashboard if it is configured. */}}
 {{- define "core-banking.hasDashboard" -}}
-{{- if and .Values.dashboard.enabled .Values.gateway.config.DASHBOARD_CLIENT_ID -}}true{{- end -}}
+{{- if and .Values.dashboard.enabled .Values.dashboard.config.DASHBOARD_CLIENT_ID -}}true{{- end -}}
 {{- end }}
 
 {{- define "core-banking.services" -}}
@@ -71,7 +70,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
 {{- define "core-banking.usesKafka" -}}
-{{ if has .component (list "gateway" "dashboard" "ledger" "accounts" "webhooks" "topics") }}true{{ end }}
+{{ if has .component (list "gateway" "ledger" "accounts" "webhooks" "topics") }}true{{ end }}
 {{- end }}
 
 {{- define "core-banking.usesPostgres" -}}
@@ -82,10 +81,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "core-banking.config" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- $shared := deepCopy .root.Values.config -}}
-{{- if eq .component "dashboard" }}{{ $shared = mergeOverwrite $shared (deepCopy .root.Values.gateway.config) (dict "ROUTES" "admin,docs") }}{{ end -}}
-{{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $_ := set $shared "ROUTES" "api" }}{{ end -}}
+{{- /* The dashboard has no brokers. It shares with the gateway what it says about the bank, and the issuer. */ -}}
+{{- if eq .component "dashboard" }}
+{{- $gateway := dict "root" .root "component" "gateway" }}
+{{- $same := pick (deepCopy .root.Values.gateway.config) "JWT_ISSUER" "SHUTDOWN_DELAY_MS" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE" }}
+{{- $shared = mergeOverwrite (pick $shared "NODE_ENV" "LOG_LEVEL") $same (dict "API_URL" (printf "http://%s" (include "core-banking.name" $gateway))) }}
+{{- end -}}
 {{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
-{{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $config = omit $config "DASHBOARD_CLIENT_ID" "PUBLIC_URL" }}{{ end -}}
 {{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" .root.Values.topics.eventsCompression }}{{ end -}}
 {{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
 {{- range $name, $value := $config }}
@@ -98,7 +100,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{/* Secret variables of a component, with the key of its Secret. Each is read from a file. */}}
 {{- define "core-banking.secrets" -}}
 {{- $config := include "core-banking.config" . | fromYaml -}}
-{{- if or (eq .component "dashboard") (eq .component "gateway") }}
+{{- if eq .component "dashboard" }}
+DASHBOARD_CLIENT_SECRET: DASHBOARD_CLIENT_SECRET
+SESSION_SECRET: SESSION_SECRET
+{{- else if eq .component "gateway" }}
 API_KEY_PEPPER: API_KEY_PEPPER
 {{- if .root.Values.previousApiKeyPepper }}
 API_KEY_PEPPER_PREVIOUS: API_KEY_PEPPER_PREVIOUS
@@ -106,10 +111,6 @@ API_KEY_PEPPER_PREVIOUS: API_KEY_PEPPER_PREVIOUS
 GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
 API_KEY_PUBLIC_KEYS: API_KEY_PUBLIC_KEYS
 WEBHOOK_SECRET_KEYS: WEBHOOK_SECRET_KEYS
-{{- if $config.DASHBOARD_CLIENT_ID }}
-DASHBOARD_CLIENT_SECRET: DASHBOARD_CLIENT_SECRET
-SESSION_SECRET: SESSION_SECRET
-{{- end }}
 {{- else if eq .component "ledger" }}
 DATABASE_URL: LEDGER_DATABASE_URL
 GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
@@ -148,7 +149,7 @@ KAFKA_SSL_CERT: KAFKA_SSL_CERT
 KAFKA_SSL_KEY: KAFKA_SSL_KEY
 {{- end }}
 {{- end }}
-{{- if and .root.Values.collectorHeaders (has .component (include "core-banking.services" .root | fromJsonArray)) }}
+{{- if and .root.Values.collectorHeaders (has .component (without (include "core-banking.services" .root | fromJsonArray) "dashboard")) }}
 OTEL_EXPORTER_OTLP_HEADERS: OTEL_EXPORTER_OTLP_HEADERS
 {{- end }}
 {{- end }}

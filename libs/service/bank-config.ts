@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { works } from './config.ts';
+import { setBankFormats } from './formats.ts';
+
+/** What pages and statements say about the bank. The gateway and the dashboard make them, and need the same values. */
+export const bankConfig = {
+  BANK_NAME: z
+    .string()
+    .min(1)
+    .max(100)
+    .default('Core Banking')
+    .describe('Name of the bank in the dashboard, on receipts and on statements'),
+  BANK_ADDRESS: z
+    .string()
+    .max(500)
+    .default('')
+    .transform((text) => text.split(';').flatMap((line) => (line.trim() === '' ? [] : [line.trim()])))
+    .meta({ title: 'lines separated by semicolons' })
+    .describe('Address of the bank for statements: 1 Kenyatta Avenue; 00100 Nairobi'),
+  BANK_LOCALE: z
+    .string()
+    .refine(
+      works((locale) => new Intl.Locale(locale)),
+      'must be a language with its region, such as en-KE',
+    )
+    .optional()
+    .describe(
+      'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
+    ),
+  BANK_TIME_ZONE: z
+    .string()
+    .refine(
+      works((timeZone) => new Intl.DateTimeFormat('en', { timeZone })),
+      'must be the name of a time zone, such as Africa/Nairobi',
+    )
+    .default('UTC')
+    .describe('IANA time zone for times and days in the dashboard and in printed statements. The API uses UTC'),
+};
+
+/** Sets the formats of this process. */
+export function setFormats(config: z.output<z.ZodObject<typeof bankConfig>>): void {
+  setBankFormats({
+    name: config.BANK_NAME,
+    address: config.BANK_ADDRESS,
+    timeZone: config.BANK_TIME_ZONE,
+    locale: config.BANK_LOCALE,
+  });
+}

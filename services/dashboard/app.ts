@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Logger } from 'pino';
+import { type ApiOptions, createApi } from './api.ts';
+import { addAssets } from './html/assets.ts';
+import { addPage, createFormCheck, openSession } from './html/frame.ts';
+import { addUploads, readBody, readFields } from './html/upload.ts';
+import type { DashboardMetrics } from './metrics.ts';
+import { addAccounts } from './pages/accounts.ts';
+import { addApiKeys } from './pages/api-keys.ts';
+import { addApprovals } from './pages/approvals.ts';
+import { addAudit } from './pages/audit.ts';
+import { addBatches } from './pages/batches.ts';
+import { addBooks } from './pages/books.ts';
+import { addClients } from './pages/clients.ts';
+import { addCounter } from './pages/counter.ts';
+import { addDeadLetters } from './pages/dead-letters.ts';
+import { addErasure } from './pages/erasure.ts';
+import { addFind } from './pages/find.ts';
+import { addHolds } from './pages/holds.ts';
+import { addKeptForm } from './pages/kept-form.ts';
+import { addNotes } from './pages/notes.ts';
+import { addOperations } from './pages/operations.ts';
+import { addReversal } from './pages/reversal.ts';
+import { addSignIn } from './pages/sign-in.ts';
+import { addStatement } from './pages/statement.ts';
+import { addHome, addToday } from './pages/today.ts';
+import { addTransactions } from './pages/transactions.ts';
+import { addWebhooks } from './pages/webhooks.ts';
+import { createErrorPages } from './problems.ts';
+import { Refused } from './refusals.ts';
+import { createCookie } from './session/cookies.ts';
+import { createIssuer } from './session/issuer.ts';
+import { createSessions } from './session/session.ts';
+
+export interface AppDependencies {
+  api: ApiOptions;
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** The scopes to request at sign-in, separated by spaces. */
+  scope: string;
+  sessionSecrets: readonly string[];
+  /** The public URL of the dashboard, without a path. */
+  publicUrl: string;
+  trustProxy: string[];
+  now: () => number;
+  logger: Logger;
+  metrics: DashboardMetrics;
+  /** True once this process is stopping; every response then closes its connection. */
+  isDraining?: () => boolean;
+}
+
+/** Pages that pass an instruction from one to the next seal it with the secrets of the sessions. */
+const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) => void)[] = [
+  addHome,
+  addToday,
+  addCounter,
+  addBatches,
+  addClients,
+  addErasure,
+  addNotes,
+  addAccounts,
+  addStatement,
+  addHolds,
+  addTransactions,
+  addReversal,
+  addFind,
+  addApiKeys,
+  addWebhooks,
+  addBooks,
+  addOperations,
+  addDeadLetters,
+  addApprovals,
+  addAudit,
+];
+
+const serverOptions = {
+  // Requests are logged explicitly, with the request id.
+  logger: false,
+  genReqId: requestId,
+  bodyLimit: 64 * 1024,
+  requestTimeout: 12_000,
+  // The maximum inactivity in the middle of a request or response, in ms.
+  connectionTimeout: 30_000,
+  // Longer than the idle timeout of common load balancers, so that the load balancer closes the connection.
+  keepAliveTimeout: 72_000,
+  http: { headersTimeout: 10_000 },
+  forceCloseConnections: 'idle',
+  // While the process stops, requests on open connections are answered, and the connections are then closed.
+  return503OnClosing: false,
+} as const;
+
+/** More than the staff of a bank need at once. */
+const maxConnections = 2_000;
+
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+/**
+ * Creates the administration dashboard: pages for staff under /admin/ui, sign-in, static files. It is a caller of the
+ * REST API, and owns nothing but the sessions. It does not listen yet.
+ */
+export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
+  const { now, metrics, isDraining = () => false } = deps;
+  const app = fastify({ ...serverOptions, trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false });
+  app.server.maxConnections = maxConnections;
+  const { origin, protocol } = new URL(deps.publicUrl);
+  const isSecure = protocol === 'https:';
+  const cookie = createCookie('bank_session', isSecure);
+  const sessions = createSessions({ secrets: deps.sessionSecrets, now });
+  const issuer = createIssuer({ ...deps, redirectUri: `${origin}/admin/callback` });
+  const callApi = createApi(deps.api);
+  const keepConnection = (reply: FastifyReply): void => {
+    if (!isDraining()) reply.removeHeader('connection');
+  };
+
+  app.decorateRequest('visit', null);
+  app.decorateRequest('lapsed', null);
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...securityHeaders, 'x-request-id': request.id });
+    // No browser may send its next request on a connection that is about to be closed.
+    if (isDraining()) reply.header('connection', 'close');
+  });
+  app.addHook('onRequest', openSession({ ...deps, sessions, cookie, callApi }));
+  app.addHook('onResponse', async (request, reply) =>
+    metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000),
+  );
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    async (request: FastifyRequest, payload: IncomingMessage) => readFields(await readBody(request, payload)),
+  );
+  app.addHook('preHandler', createFormCheck(origin));
+  addUploads(app);
+  const keepForm = addKeptForm(app, {
+    secrets: deps.sessionSecrets,
+    cookie: createCookie('bank_form', isSecure),
+    origin,
+    now,
+  });
+  app.setErrorHandler(createErrorPages({ ...deps, keepConnection, keepForm, cookie }));
+  app.setNotFoundHandler(() => {
+    throw notFound();
+  });
+  addAssets(app);
+  addSignIn(app, {
+    ...deps,
+    publicUrl: origin,
+    issuer,
+    sessions,
+    cookie,
+    callApi,
+    loginCookie: createCookie('bank_login', isSecure),
+  });
+  for (const add of everything) add(app, deps.sessionSecrets);
+  addPage(app, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
+    throw notFound();
+  });
+  return app;
+}
+
+const notFound = () => new Refused('route_not_found', 'no page has this address');
+
+const requestIdForm = /^[\x20-\x7e]{1,128}$/;
+
+/** Returns the X-Request-Id of a proxy, or a new one. */
+function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { bankConfig } from '#libs/service/bank-config.ts';
+import { list, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+
+const secret = z.string().min(16, 'must have at least 16 characters');
+/** The current secret and, during a rotation, the previous one. */
+const rotatedSecret = list
+  .pipe(
+    z.array(secret).min(1, 'names no secret').max(2, 'must be one secret, or two: the new one and the one before it'),
+  )
+  .meta({ title: 'secret, or two separated by a comma' });
+
+export const dashboardConfig = z.object({
+  ...processConfig,
+  HOST: z.string().default('0.0.0.0').describe('Address of the dashboard'),
+  PORT: port.prefault('3000').describe('Port of the dashboard'),
+  API_URL: url('http', 'https').describe(
+    'URL of the REST API, as the dashboard reaches it. TRUST_PROXY of the gateway must name the address of the dashboard, so that limits and audit records have that of the browser',
+  ),
+  PUBLIC_URL: url('http', 'https').describe(
+    'URL at which browsers reach the dashboard, such as https://staff.bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
+  ),
+  JWT_ISSUER: url('http', 'https').describe('The identity provider at which people sign in; that of the gateway'),
+  DASHBOARD_CLIENT_ID: z
+    .string()
+    .min(1)
+    .describe('The OAuth client with which people sign in; JWT_WHOLE_BANK_CLIENTS of the gateway must name it'),
+  DASHBOARD_CLIENT_SECRET: secret.describe('Its secret'),
+  DASHBOARD_SCOPES: z
+    .string()
+    .regex(/^openid( \S+)*$/, 'must be openid, and any others after it, separated by spaces')
+    .default(['openid', 'profile', ...scopes].join(' '))
+    .describe(
+      'The scopes to request when people sign in; openid profile if the gateway reads permissions from another claim (JWT_SCOPES_CLAIM)',
+    ),
+  SESSION_SECRET: rotatedSecret.describe(
+    'Secret from which the keys of session cookies are derived; the same for all dashboards. Of two, the first one seals and both can open; changing a single one signs everybody out',
+  ),
+  TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
+  SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
+    .prefault('300')
+    .describe(
+      'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
+    ),
+  ...bankConfig,
+});

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFormats } from '#libs/service/bank-config.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import { createHealthServer } from '#libs/service/health.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
+import { run } from '#libs/service/run.ts';
+import { createApp } from './app.ts';
+import { dashboardConfig } from './config.ts';
+import { createDashboardMetrics } from './metrics.ts';
+
+/**
+ * Starts the dashboard, which needs the REST API and the identity provider, but neither to start. It stops in reverse
+ * order: readiness, HTTP server, probes.
+ */
+run(
+  'dashboard',
+  async ({ logger, onStop }) => {
+    const config = loadConfig(dashboardConfig);
+    setFormats(config);
+    const registry = createMetrics('dashboard');
+    let state: 'starting' | 'running' | 'draining' = 'starting';
+    const health = createHealthServer({
+      host: config.HEALTH_HOST,
+      port: config.HEALTH_PORT,
+      // A page says that the API is away; without the dashboard there would be no page.
+      ready: { http: () => ({ ok: state === 'running', reason: state }) },
+      metrics: registry,
+      logger,
+    });
+    onStop('health server', () => health.stop());
+    await health.start();
+    const app = await createApp({
+      api: { url: config.API_URL },
+      issuer: config.JWT_ISSUER,
+      clientId: config.DASHBOARD_CLIENT_ID,
+      clientSecret: config.DASHBOARD_CLIENT_SECRET,
+      scope: config.DASHBOARD_SCOPES,
+      sessionSecrets: config.SESSION_SECRET,
+      publicUrl: config.PUBLIC_URL,
+      trustProxy: config.TRUST_PROXY,
+      now: Date.now,
+      logger,
+      metrics: createDashboardMetrics(registry),
+      isDraining: () => state === 'draining',
+    });
+    onStop('HTTP server', () => app.close());
+    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the dashboard accepts requests');
+    state = 'running';
+    onStop('readiness', async () => {
+      health.drain();
+      state = 'draining';
+      await sleep(config.SHUTDOWN_DELAY_MS);
+    });
+  },
+  { stopStepMs: 21_000, stopMs: 28_000 },
+);
