@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runToEnd } from '../../tools/local/child.ts';
 import { copyCheckout, plant, typeErrors } from '../planted/plant.ts';
+import { options } from '../suites/options.ts';
 import { banks } from './self-test.ts';
 
 /**
@@ -16,7 +17,9 @@ interface Report {
   testResults: { assertionResults: { failureMessages: string[] }[] }[];
 }
 
-test.concurrent.each(banks)('$rows', async ({ rows, bugs }) => {
+const selected = banks.filter(({ rows }) => options.only?.split(',').includes(rows) ?? true);
+
+test.concurrent.each(selected)('$rows', async ({ rows, bugs }) => {
   const copy = copyCheckout();
   try {
     for (const bug of bugs) plant(copy, bug);
