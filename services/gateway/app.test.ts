@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
+import { ids, ok, samples, testApp } from './test/test-app.ts';
 
 const echo = await testApp(({ name }) => (name === 'create_client' ? ok(samples.client) : 'not_sent'));
 const { app, sent, keyHeader } = echo;
