@@ -1016,7 +1016,7 @@ export interface Calls {
   getDeadLetter(input: { dead_letter_id: string }, options?: CallOptions): Promise<DeadLetterContent>;
   /** Redrive a dead letter: publish its original bytes to its topic again. Scope: ops:manage. */
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
-  /** Drop a dead letter, so that it is never executed. Scope: ops:manage. */
+  /** Drop a dead letter, so that this copy of the message is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {

@@ -110,7 +110,7 @@ export const deadLetterEndpoints = {
   },
   drop_dead_letter: {
     route: 'POST /admin/dead-letters/:dead_letter_id/drop',
-    summary: 'Drop a dead letter, so that it is never executed',
+    summary: 'Drop a dead letter, so that this copy of the message is never executed',
     scope: 'ops:manage',
     body: z.strictObject({ reason: text(1, 255, { lines: true }).nullish() }),
     errors: ['invalid_status_transition'],
@@ -143,7 +143,8 @@ export const deadLetterMeanings = {
     'DeadLetter.reason': 'The error message with which the message was dead-lettered; null: unknown',
     'DeadLetter.message': 'The name of the command or query; null: its type is unreadable',
     'DeadLetter.code': 'The error code with which the message was dead-lettered; null: unknown',
-    'DeadLetter.state': 'open: not decided; redriven: published again; dropped: given up',
+    'DeadLetter.state':
+      'open: not decided; redriven: published again; dropped: given up. It says nothing about another copy of the command, which a repeat of the request may have executed: read what has its id',
     'drop_dead_letter.reason': 'The reason for dropping, 1 to 255 characters',
     'list_dead_letters.state': 'Only dead letters in this state',
     'list_dead_letters.topic': 'Only dead letters of this topic, without prefix',

@@ -190,7 +190,8 @@ const outcomes: Record<DeadLetter['state'], string> = {
   open: 'It must be redriven or dropped.',
   redriven:
     'It was sent to its topic again. Search for its request id to find the outcome. If it could not be processed again, it is listed as a new dead letter.',
-  dropped: 'It will not be sent again. Its bytes remain in the topic until retention deletes them.',
+  dropped:
+    'It will not be sent again. Another copy of the command may have been executed: look for its id. Its bytes remain in the topic until retention deletes them.',
 };
 
 /** The page of a dead letter: properties, headers, value, and actions. */
