@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '..', '..');
 
 it('each row that the contributor guide says to write next to is in its file', () => {
   const guide = readFileSync(join(root, 'docs/guides/contributor.md'), 'utf8');
-  const rows = [...guide.matchAll(/^\| `([^`]+)` \| .* \| (`.+`) \|$/gm)];
+  const rows = [...guide.matchAll(/^- `([^`]+)`:[\s\S]*?\(next to\s(`[\s\S]+?`)\)$/gm)];
   const wrong = rows.flatMap(([, file = '', places = '']) => {
     const path = join(root, file);
     const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
