@@ -15,7 +15,7 @@ import { createRealm, example, type Keycloak, type Realm, startKeycloak } from '
 import { inBrowser } from './sign-in.ts';
 
 const partMs = 30 * 60_000;
-/** The default of JWKS_MAX_STALE. */
+/** maxKeyAgeMs of services/gateway/config.ts. */
 const keysMaxAgeMs = 300_000;
 /** The outcome is unknown, or the bank or the issuer is temporarily unavailable. */
 const undecided = new Set([202, 503, 504]);

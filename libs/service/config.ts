@@ -194,9 +194,6 @@ export const databaseConfig = {
   DATABASE_POOL_MAX: wholeNumber(1, 200)
     .prefault('10')
     .describe('Maximum number of database connections of this process'),
-  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000)
-    .prefault('5000')
-    .describe('Statement timeout; a batch transaction of the ledger may take three times as long'),
 };
 
 /**

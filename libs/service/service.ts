@@ -45,7 +45,6 @@ export function createPoolFactory(
     url: config.DATABASE_URL,
     schema,
     migration: lastMigration(dir),
-    statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
   };
   return (application_name: string, options: Partial<PoolOptions>): Pool =>
     createPool({ ...common, application_name, ...options }, logger);

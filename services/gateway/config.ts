@@ -68,10 +68,6 @@ export const gatewayConfig = z
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
     JWT_AUDIENCE: z.string().optional().describe('The aud of accepted tokens'),
     JWKS_URL: url('http', 'https').optional().describe("URL of the issuer's public keys"),
-    JWT_ALGORITHMS: list
-      .pipe(z.array(z.enum(asymmetricAlgorithms)))
-      .prefault(asymmetricAlgorithms.join(','))
-      .describe('Signature algorithms accepted in tokens'),
     JWT_TOKEN_TYPES: list
       .pipe(z.array(z.enum(tokenTypes)))
       .prefault('at+jwt,JWT')
@@ -100,11 +96,6 @@ export const gatewayConfig = z
     JWT_MAX_LIFETIME: wholeNumber(60, 604_800)
       .prefault('43200')
       .describe('Maximum lifetime of an accepted token, exp - iat, in seconds'),
-    JWKS_MAX_STALE: wholeNumber(5, 86_400)
-      .prefault('300')
-      .describe(
-        "Maximum age of the issuer's keys in seconds. A withdrawn key is refused within this time, and tokens get a 503 if JWKS_URL has failed for this long",
-      ),
     API_KEY_ENVIRONMENTS: list
       .pipe(z.array(z.enum(['live', 'test'])))
       .prefault('live')
@@ -131,9 +122,6 @@ export const gatewayConfig = z
       .describe(
         'Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none',
       ),
-    MAX_PENDING: wholeNumber(1, 100_000)
-      .prefault('5000')
-      .describe('Maximum number of requests waiting for a reply; more get a 503'),
     SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600)
       .prefault('60')
       .describe(
@@ -213,6 +201,9 @@ function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' |
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
 
+/** A withdrawn key of the issuer is refused within this time, and tokens get a 503 if JWKS_URL has failed for this long. */
+const maxKeyAgeMs = 300_000;
+
 /** Returns the settings of createApp that follow from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
@@ -225,12 +216,12 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     tokens: {
       issuer: config.JWT_ISSUER ?? '',
       audience: config.JWT_AUDIENCE ?? '',
-      algorithms: config.JWT_ALGORITHMS,
+      algorithms: asymmetricAlgorithms,
       types: config.JWT_TOKEN_TYPES,
       keySet:
         config.JWKS_URL === undefined
           ? undefined
-          : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: config.JWKS_MAX_STALE * 1000 }),
+          : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: maxKeyAgeMs }),
       hs256Secret: config.JWT_HS256_SECRET,
       wholeBankClients: config.JWT_WHOLE_BANK_CLIENTS ?? [],
       scopesClaim: config.JWT_SCOPES_CLAIM,

@@ -23,6 +23,9 @@ export interface MessagingDependencies {
   now: () => number;
 }
 
+/** The maximum number of requests waiting for a reply; more get a 503. */
+const maxPending = 5_000;
+
 /**
  * Creates the objects that use Kafka: the publisher, the requester, and the followers of API keys and ended tokens.
  * Does not start them.
@@ -35,7 +38,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     logger,
     name: 'requests',
     topics: topicTable(prefix),
-    maxQueued: 2 * config.MAX_PENDING,
+    maxQueued: 2 * maxPending,
     sign: (message) => keys.sign('gateway', message),
   });
   const requester = new Requester(kafka, publisher, {
@@ -43,7 +46,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     partitions: replyPartitions,
     instance,
     logger,
-    maxPending: config.MAX_PENDING,
+    maxPending,
     onLate: (_id, topic) => {
       metrics.lateReply();
       if (topic !== undefined) loadShedding.late(topic.slice(prefix.length) as TopicName);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { eventsRetentionConfig, list, wholeNumber } from '#libs/service/config.ts';
+import { eventsRetentionConfig, list } from '#libs/service/config.ts';
 import { parseNetwork } from '#libs/service/networks.ts';
 import { serviceConfig } from '#libs/service/service-config.ts';
 import { secretKeysConfig, webhooksMacConfig } from '#libs/service/signing.ts';
@@ -19,7 +19,4 @@ export const webhooksConfig = z.object({
     .describe(
       'Private networks in which receivers of webhooks are allowed, such as 10.1.2.0/24. Loopback is for development only',
     ),
-  WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000)
-    .prefault('512')
-    .describe('Maximum number of concurrent requests to receivers in this process, in addition to one per webhook'),
 });

@@ -32,6 +32,9 @@ import { migrations, schema } from './schema.ts';
 import { webhooksCommands } from './webhooks/execute.ts';
 import { resealSecrets } from './webhooks/store.ts';
 
+/** The maximum number of concurrent requests to receivers, in addition to one per webhook. */
+const maxRequests = 512;
+
 /** Starts webhooks. It stops in reverse order: readiness, consumers, probes, deliveries, relay, publishers, pools. */
 run('webhooks', async (context) => {
   const { logger, onStop } = context;
@@ -73,7 +76,7 @@ run('webhooks', async (context) => {
     secretKeys,
     now,
     mayDecide: () => clock.check().ok,
-    concurrency: config.WEBHOOK_CONCURRENCY,
+    concurrency: maxRequests,
     logger,
     onRecorded({ ended, disabled }) {
       ended.forEach(count.attempt);

@@ -366,7 +366,7 @@ describe("the issuer's keys", () => {
     expect(fetches).toBe(2);
   });
 
-  test('are kept while the issuer is unavailable, at most for JWKS_MAX_STALE: then 503, also for verified tokens', async () => {
+  test('are kept while the issuer is unavailable, at most for five minutes: then 503, also for verified tokens', async () => {
     // contract: permission-8
     const { status, pass, fresh } = await age(300_000);
     const seen = fresh();
