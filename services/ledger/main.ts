@@ -33,7 +33,8 @@ run('ledger', async (context) => {
   const config = loadConfig(ledgerConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('ledger', config, context);
-  const history = createHistory(kafka, prefix);
+  const keys = macKeys(config);
+  const history = createHistory(kafka, prefix, keys, logger);
   const pools = createPools(config, instance, (client) => history.verify(client), logger);
   const { watch, ...others } = pools;
   const { writes, reads, searches, verifyPool } = others;
@@ -41,7 +42,6 @@ run('ledger', async (context) => {
   await checkBrokers();
 
   const now = Date.now;
-  const keys = macKeys(config);
   const { publishers, replies, relay, auditSender } = createLedgerPublishing(kafka, config, {
     keys,
     pools,

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { source } from '#libs/contracts/envelope.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
@@ -15,9 +16,9 @@ import { ledgerSchema } from './schema.ts';
 const readTimeoutMs = 2_000;
 
 /** Publishes the newest published batch to a topic, so that a database with an older history is detected. */
-export function createHistory(kafka: KafkaClient, prefix: string): History {
+export function createHistory(kafka: KafkaClient, prefix: string, keys: MacKeys, logger: Logger): History {
   const readLast = () => readLastValue(kafka, topicName(prefix, 'ledger.position'), readTimeoutMs);
-  return new History({ topic: 'ledger.position', source: source.ledger, readLast });
+  return new History({ topic: 'ledger.position', source: source.ledger, readLast, keys, logger });
 }
 
 interface Dependencies extends Omit<PublishingDependencies, 'relayPool'> {

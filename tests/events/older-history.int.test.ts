@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MacKeys } from '#libs/contracts/mac.ts';
 import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
@@ -31,7 +32,9 @@ let server: Child;
 
 /** The topic, which survives the database. */
 const positions: string[] = [];
-const newHistory = () => new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1) });
+const keys = new MacKeys({ ledger: ['the keys of the ledgers'] });
+const newHistory = () =>
+  new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1), keys, logger: silent });
 
 /** The part of a ledger's process that checks the history, with only the rights of a service. */
 interface Process {
@@ -211,3 +214,16 @@ test('a restart and a promotion are accepted; every connection to an older histo
   await eventually(async () => ledger.history.health().ok && (await ledger.relay.stats()).rows === 0, 15_000);
   await ledger.stop();
 }, 180_000);
+
+test('a position without the MAC of the ledger is ignored, whoever wrote it', async () => {
+  const position = { batch_id: '1000000', created_at: '2026-01-02T03:04:05.678Z' };
+  const mac: Record<string, string> = {};
+  new MacKeys({ ledger: ['other keys'] }).sign('ledger', { headers: mac, value: JSON.stringify(position) });
+  for (const forged of ['no JSON', JSON.stringify(position), JSON.stringify({ ...position, ...mac })]) {
+    positions.push(forged);
+    const fresh = startProcess();
+    await fresh.write(6);
+    expect(fresh.history.health()).toEqual({ ok: true });
+    await fresh.stop();
+  }
+}, 60_000);

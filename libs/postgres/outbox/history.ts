@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
+import type { Logger } from 'pino';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import type { OutboxEvent } from './outbox.ts';
 
 /**
@@ -22,6 +24,9 @@ export interface HistoryOptions {
    * not respond.
    */
   readLast: () => Promise<string | undefined>;
+  /** A position without the ledger's MAC is ignored: another writer of the topic could otherwise stop all postings. */
+  keys: Pick<MacKeys, 'sign' | 'signerOf'>;
+  logger: Logger;
 }
 
 /** The database is older than the state of which events were already published. */
@@ -95,16 +100,39 @@ export class History {
   event(last: Position): OutboxEvent {
     if (this.#newest === undefined || last.batch_id > this.#newest.batch_id) this.#newest = last;
     const { batch_id, created_at } = this.#newest;
-    const { topic, source } = this.#options;
-    const payload = JSON.stringify({ batch_id: String(batch_id), created_at });
+    const { topic, source, keys } = this.#options;
+    const position = { batch_id: String(batch_id), created_at };
+    const mac: Record<string, string> = {};
+    keys.sign('ledger', { headers: mac, value: JSON.stringify(position) });
+    const payload = JSON.stringify({ ...position, ...mac });
     return { id: randomUUID(), topic, key: source, type: 'corebanking.outbox.position.v1', time: created_at, payload };
   }
 
   async #readNewest(): Promise<void> {
     const value = await this.#options.readLast();
     if (value === undefined) return;
-    const { batch_id, created_at } = JSON.parse(value) as { batch_id: string; created_at: string };
+    const position = this.#authentic(value);
+    if (position === undefined) {
+      this.#options.logger.error({ value }, 'ignored a position without a valid MAC of the ledger');
+      return;
+    }
+    const { batch_id, created_at } = position;
     if (this.#newest === undefined || BigInt(batch_id) > this.#newest.batch_id)
       this.#newest = { batch_id: BigInt(batch_id), created_at };
+  }
+
+  #authentic(value: string): { batch_id: string; created_at: string } | undefined {
+    try {
+      const { batch_id, created_at, ...mac } = JSON.parse(value) as {
+        batch_id: string;
+        created_at: string;
+        mac: string;
+      };
+      const position = { batch_id, created_at };
+      const signer = this.#options.keys.signerOf({ headers: mac, value: JSON.stringify(position) });
+      return signer === 'ledger' ? position : undefined;
+    } catch {
+      return undefined;
+    }
   }
 }

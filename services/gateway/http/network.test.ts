@@ -13,7 +13,12 @@ test.each([
   ['::', '0:0:0:0::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['64:ff9b::192.0.2.7', '64:ff9b:0:0::/64'],
-  ['', ''],
+  ['192.0.2.7:4711', '192.0.2.7'],
+  ['[2001:db8::1]:4711', '2001:db8:0:0::/64'],
+  ['[2001:db8::1]', '2001:db8:0:0::/64'],
+  ['', 'unknown'],
+  ['garbage', 'unknown'],
+  ['garbage:7', 'unknown'],
 ])('%s counts as %s', (address, network) => {
   // contract: permission-31
   expect(networkOf(address)).toBe(network);
