@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
@@ -17,7 +17,7 @@ import { accountRules, checkAccounts } from './verify-accounts.ts';
 let database: TestDatabase;
 let pool: Pool;
 
-const [first, second, refused] = [1, 2, 3].map((n) => idOf('account', testBits(n)));
+const [first, second, refused] = [1, 2, 3].map((n) => formatId('account', testBits(n)));
 const reply = (n: number, balance: string) => {
   const { account_id, account_number, client_id } = testAccount(n, 'Savings');
   const account = { account_id, client_id, account_number, account_type: 'Savings', currency: 'USD', balance };

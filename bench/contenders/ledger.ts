@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { tuneGarbageCollector } from '#libs/service/run.ts';
 import { runBatch } from '#services/ledger/batch/engine.ts';
@@ -45,10 +45,10 @@ const context = (id: string) => ({
 });
 
 function opening(): Command {
-  const account_id = idOf('account', bits());
+  const account_id = formatId('account', bits());
   const data = {
     account_id,
-    client_id: idOf('client', bits()),
+    client_id: formatId('client', bits()),
     account_number: account_id,
     account_type: 'Current' as const,
     currency: 'USD',
@@ -68,7 +68,7 @@ let count = 0;
 function transfer(): Command {
   const from = Math.floor(Math.random() * accounts.length);
   const to = (from + 1 + Math.floor(Math.random() * (accounts.length - 1))) % accounts.length;
-  const transfer_id = idOf('transfer', bits());
+  const transfer_id = formatId('transfer', bits());
   const amount = count++ % refusedEvery === 0 ? '999999999' : '0.25';
   return {
     name: 'create_transfer',

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { toUuid, unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type Bank, defaultBank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
@@ -96,7 +96,7 @@ async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promi
     [after],
   );
   const committed = new Map(
-    rows.flatMap(({ us, records }) => unpackEvents(records).map(({ id }) => [uuidOf(id), us] as const)),
+    rows.flatMap(({ us, records }) => unpackEvents(records).map(({ id }) => [toUuid(id), us] as const)),
   );
   const histogram = new Histogram();
   for (const [id, at] of seen) {

@@ -42,7 +42,7 @@ const dir = mkdtempSync(join(tmpdir(), 'core-banking-check-'));
 const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'core-banking');
 mkdirSync(cache, { recursive: true });
 const shared = { say, dir, cache, env: {}, standIns: [] as string[], selfTest: options['self-test'] === true };
-const settingOf = (context: TestContext): Setting => ({
+const toSetting = (context: TestContext): Setting => ({
   ...shared,
   signal: context.signal,
   onEnd: (undo) => context.onTestFinished(undo, undoLimitMs),
@@ -69,14 +69,14 @@ async function testPart(part: Part, context: TestContext, setting: Setting): Pro
 if (parts.some(({ needsEngine }) => needsEngine))
   test('engine', (context) =>
     testPart(engine, context, {
-      ...settingOf(context),
+      ...toSetting(context),
       selfTest: false,
       // It is there for all parts.
       onEnd: (undo) => void stopEngine.push(undo),
     }));
 
 for (const part of parts)
-  test(part.name, { timeout: part.limitMs ?? partLimitMs }, (context) => testPart(part, context, settingOf(context)));
+  test(part.name, { timeout: part.limitMs ?? partLimitMs }, (context) => testPart(part, context, toSetting(context)));
 
 afterAll(async () => {
   for (const stop of stopEngine.toReversed()) await stop();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { auditId, idOf, itemBits } from '#libs/contracts/ids.ts';
+import { auditId, formatId, itemBits } from '#libs/contracts/ids.ts';
 import { type MessageName, messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { addAccountsEvent, addLedgerEvent, callersCommand, type Evidence } from './evidence.ts';
@@ -7,7 +7,7 @@ import { type Command, planSendings, wasDecided } from './plan.ts';
 
 const testBits = (n: number) => n.toString(16).padStart(32, '0');
 const at = '2026-01-02T03:04:05.678Z';
-const account = (n: number) => idOf('account', testBits(n));
+const account = (n: number) => formatId('account', testBits(n));
 
 function message(headers: Record<string, string>, data: object, key: string | null = null): ReceivedMessage {
   const value = Buffer.from(JSON.stringify(data));
@@ -22,7 +22,7 @@ function command(name: MessageName, id: string, data: object, request = id): Com
 }
 
 const transaction = (n: number, request?: string) =>
-  command('create_transaction', idOf('transaction', testBits(n)), {}, request);
+  command('create_transaction', formatId('transaction', testBits(n)), {}, request);
 
 type Event = readonly [type: string, id: string, data: object, key?: string, request?: string];
 function testEvidence(...events: Event[]): Evidence {
@@ -46,7 +46,7 @@ const shown = (commands: Command[], evidence: Evidence) =>
 test('commands of one batch are sent in the order in which they were decided, whatever the sequences of their accounts', () => {
   const evidence = testEvidence(posted(1, 4, { sequence: 1 }), posted(2, 0, { sequence: 900 }), posted(3, 9, {}, 6));
   expect(shown([transaction(1), transaction(2), transaction(3)], evidence)).toEqual(
-    [3, 2, 1].map((n) => `${idOf('transaction', testBits(n))} renewed`),
+    [3, 2, 1].map((n) => `${formatId('transaction', testBits(n))} renewed`),
   );
 });
 
@@ -65,7 +65,7 @@ test('a refused command is renewed with its code, a late one keeps its deadline,
 });
 
 test('a hold is placed and released again, by the request that released it', () => {
-  const hold = { hold_id: idOf('hold', testBits(5)) };
+  const hold = { hold_id: formatId('hold', testBits(5)) };
   const evidence = testEvidence(
     ['hold.placed', testBits(50), { hold, batch_id: 7, batch_position: 0 }],
     ['hold.released', testBits(51), { hold, batch_id: 8, batch_position: 0 }, account(1), 'second'],
@@ -79,7 +79,7 @@ test('a hold is placed and released again, by the request that released it', () 
 });
 
 test('an independent batch is sent in the parts in which it was executed, with each item’s outcome, and the rest late', () => {
-  const batch_id = idOf('batch', testBits(9));
+  const batch_id = formatId('batch', testBits(9));
   const items = [{}, {}, {}, {}];
   const part = (index: number, batch: number, position: number, rest: object = {}) =>
     [
@@ -96,7 +96,7 @@ test('an independent batch is sent in the parts in which it was executed, with e
   const independent = command('create_batch', batch_id, { batch_id, mode: 'independent', items });
   expect(shown([transaction(1), independent], evidence)).toEqual([
     `${batch_id} renewed {"0":"","1":"inactive_account"}`,
-    `${idOf('transaction', testBits(1))} renewed`,
+    `${formatId('transaction', testBits(1))} renewed`,
     `${batch_id} renewed {"2":""}`,
     `${batch_id} late`,
   ]);
@@ -106,7 +106,7 @@ test('an independent batch is sent in the parts in which it was executed, with e
 
 test('an account is opened before the first decision on it, and frozen after what was posted in the same batch', () => {
   const account_id = account(1);
-  const transition_id = idOf('transition', testBits(3));
+  const transition_id = formatId('transition', testBits(3));
   const posting = posted(1, 2);
   const evidence = testEvidence(posting, [
     'account.status_changed',
@@ -122,7 +122,7 @@ test('an account is opened before the first decision on it, and frozen after wha
   ];
   expect(shown(commands, evidence)).toEqual([
     `${account_id} renewed`,
-    `${idOf('transaction', testBits(1))} renewed`,
+    `${formatId('transaction', testBits(1))} renewed`,
     `${transition_id} renewed`,
   ]);
 });

@@ -100,7 +100,7 @@ export const statusMessages = {
   ),
   list_status_transitions: message.accounts.query(
     { account_id: message.id, ...message.page },
-    message.pageOf(statusTransitionSchema),
+    message.pageSchema(statusTransitionSchema),
   ),
 };
 

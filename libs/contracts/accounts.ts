@@ -215,7 +215,7 @@ export const accountMessages = {
     },
     z.object({ account_id: message.id, status: accountStatus, status_version: z.number().int(), balance: money }),
   ),
-  list_accounts: message.accounts.query(message.listOf(listFilters), message.pageOf(accountMasterSchema)),
+  list_accounts: message.accounts.query(message.listRequest(listFilters), message.pageSchema(accountMasterSchema)),
   get_account: message.accounts.query({ account_id: message.id }, accountMasterSchema),
   get_ledger_accounts: message.ledger.query(
     { account_ids: z.array(message.id).max(500) },

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { invalidField, type Refusal } from './errors.ts';
-import { idBits, idOf } from './ids.ts';
+import { formatId, idBits } from './ids.ts';
 
 /**
  * An API key has the form `cbk_<live|test>_<id>_<secret><checksum>` (contract: permission-13).
@@ -41,7 +41,7 @@ export function parseApiKey(apiKey: string): { key_id: string; environment: KeyE
   const match = form.exec(apiKey);
   if (!match?.[2] || apiKeyChecksum(apiKey.slice(0, -checksumLength)) !== apiKey.slice(-checksumLength))
     return undefined;
-  return { key_id: idOf('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
+  return { key_id: formatId('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
 }
 
 /** Returns the stored form of a key: the HMAC-SHA-256 of the whole key under the pepper, as 64 hex digits. */

@@ -25,7 +25,7 @@ export const apiKeySchema = z.object({
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
 /** Returns the requested scopes that a key bound to a client cannot have. */
-function bankScopesOf({ client_id, scopes: asked }: field.Body): Scope[] {
+function findBankScopes({ client_id, scopes: asked }: field.Body): Scope[] {
   return typeof client_id === 'string' && Array.isArray(asked)
     ? bankScopes.filter((scope) => asked.includes(scope))
     : [];
@@ -67,8 +67,8 @@ export const apiKeyEndpoints = {
         field.rule(
           'validation_failed',
           'scopes',
-          (body) => `cannot be given to a key bound to one client: ${bankScopesOf(body).join(', ')}`,
-          (body) => bankScopesOf(body).length === 0,
+          (body) => `cannot be given to a key bound to one client: ${findBankScopes(body).join(', ')}`,
+          (body) => findBankScopes(body).length === 0,
         ),
       ),
     description:
@@ -164,7 +164,7 @@ export const apiKeyMessages = {
     { approval_id: message.id, key_id: message.id, secret_hash: secretHash },
     apiKeySchema,
   ),
-  list_api_keys: message.accounts.query({ ...message.page }, message.pageOf(apiKeySchema)),
+  list_api_keys: message.accounts.query({ ...message.page }, message.pageSchema(apiKeySchema)),
   get_api_key: message.accounts.query({ key_id: message.id }, apiKeySchema),
 };
 

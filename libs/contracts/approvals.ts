@@ -191,8 +191,8 @@ export const approvalMessages = {
   reject_request: message.command('accounts.commands', verdict, approvalSchema),
   /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
   list_approvals: message.accounts.query(
-    { ...message.listOf(listFilters), scopes: z.array(z.string()) },
-    message.pageOf(approvalSchema),
+    { ...message.listRequest(listFilters), scopes: z.array(z.string()) },
+    message.pageSchema(approvalSchema),
   ),
   get_approval: message.accounts.query(
     { approval_id: message.id, scopes: z.array(z.string()) },

@@ -93,7 +93,7 @@ export const auditMessages = {
    * by audit_id.
    */
   record_audit: message.command('accounts.commands', auditRecordSchema, z.null()),
-  list_audit: message.accounts.query(message.listOf(listFilters), message.pageOf(auditRecordSchema)),
+  list_audit: message.accounts.query(message.listRequest(listFilters), message.pageSchema(auditRecordSchema)),
 };
 
 export const auditEvents = {

@@ -69,10 +69,10 @@ export type Batch = z.infer<typeof batchSchema>;
 export type BatchHead = Pick<BatchSummary, 'batch_id' | 'mode' | 'actor' | 'created_at'> & Names;
 
 /** Returns the batch with these results, which are in the order of its items. Pure. */
-export function batchOf(head: BatchHead, results: ItemResult[]): Batch {
+export function buildBatch(head: BatchHead, results: ItemResult[]): Batch {
   const count = (status: ItemResult['status']): number => results.filter((result) => result.status === status).length;
   const counts = { completed: count('Completed'), failed: count('Failed'), pending: count('Pending') };
-  return { ...head, status: batchStatus(counts), counts, totals: totalsOf(results), results };
+  return { ...head, status: batchStatus(counts), counts, totals: sumTotals(results), results };
 }
 
 /** Returns the status of a batch that was not refused. Pure. */
@@ -80,7 +80,7 @@ export function batchStatus({ pending }: BatchSummary['counts']): BatchSummary['
   return pending === 0 ? 'Completed' : 'Pending';
 }
 
-function totalsOf(results: ItemResult[]): BatchSummary['totals'] {
+function sumTotals(results: ItemResult[]): BatchSummary['totals'] {
   const sums = new Map<string, bigint>();
   for (const { status, transaction, transfer } of results) {
     const { amount = '0', currency = null } = transfer ?? transaction ?? {};
@@ -246,7 +246,7 @@ export const batchMessages = {
   /** The id of each item is derived from its index and the batch's id (`itemBits` in ids.ts). */
   create_batch: message.command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
   get_batch: message.ledger.query({ batch_id: message.id }, batchSchema),
-  list_batches: message.ledger.query(message.listOf(listFilters), message.pageOf(batchSummarySchema)),
+  list_batches: message.ledger.query(message.listRequest(listFilters), message.pageSchema(batchSummarySchema)),
 };
 
 export const batchMeanings = {

@@ -233,7 +233,7 @@ export const clientMessages = {
     { client_id: message.id, changes, if_match: z.array(z.string()).optional() },
     clientSchema,
   ),
-  list_clients: message.accounts.query(message.listOf(listFilters), message.pageOf(clientSchema)),
+  list_clients: message.accounts.query(message.listRequest(listFilters), message.pageSchema(clientSchema)),
   get_client: message.accounts.query({ client_id: message.id }, clientSchema),
   search_client_by_ussd: message.accounts.query(ussdFilter.shape, clientSchema),
 };

@@ -133,7 +133,7 @@ export const deadLetterMessages = {
     deadLetterSchema,
   ),
   drop_dead_letter: message.accounts.command({ dead_letter_id: message.id, reason: message.text }, deadLetterSchema),
-  list_dead_letters: message.accounts.query(message.listOf(listFilters), message.pageOf(deadLetterSchema)),
+  list_dead_letters: message.accounts.query(message.listRequest(listFilters), message.pageSchema(deadLetterSchema)),
   get_dead_letter: message.accounts.query({ dead_letter_id: message.id }, deadLetterContentSchema),
 };
 

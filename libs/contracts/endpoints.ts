@@ -13,7 +13,7 @@ import { type ErrorCode, notFoundCode } from './errors.ts';
 import { feedEndpoints } from './event-feed.ts';
 import { noParameters, pageParameters } from './fields.ts';
 import { holdEndpoints } from './holds.ts';
-import { kindOf } from './ids.ts';
+import { kindFromField } from './ids.ts';
 import { type MessageName, messages } from './messages.ts';
 import { accountNoteEndpoints, clientNoteEndpoints } from './notes.ts';
 import { operationsEndpoints } from './operations.ts';
@@ -92,10 +92,10 @@ function complete([name, row]: [string, Row]): [string, Endpoint] {
   const endpoint = {
     method,
     path,
-    tag: tagOf(path),
+    tag: openApiTag(path),
     query: shape === 'page' ? pageParameters : noParameters,
     ...(method === 'POST' ? { body: noParameters } : {}),
-    result: message === null ? z.null() : itemOf(messages[message].result, shape),
+    result: message === null ? z.null() : itemSchema(messages[message].result, shape),
     shape,
     success: 200 as const,
     message,
@@ -111,7 +111,7 @@ function complete([name, row]: [string, Row]): [string, Endpoint] {
 }
 
 /** Returns the schema of a list's items, or of the document that a page is a part of. */
-function itemOf(result: z.ZodType, shape: Endpoint['shape']): z.ZodType {
+function itemSchema(result: z.ZodType, shape: Endpoint['shape']): z.ZodType {
   if (shape === 'list') return (result as z.ZodArray<z.ZodType>).element;
   const { items, item } = (result as z.ZodObject<Record<string, z.ZodType>>).shape ?? {};
   if (shape === 'page' || shape === 'feed') return (items as z.ZodArray<z.ZodType>).element;
@@ -121,7 +121,7 @@ function itemOf(result: z.ZodType, shape: Endpoint['shape']): z.ZodType {
 /** An id in the path may be unknown. */
 function notFoundErrors(path: string): ErrorCode[] {
   return [...path.matchAll(/:(\w+)/g)].flatMap(([, name]) => {
-    const kind = kindOf(name);
+    const kind = kindFromField(name);
     return kind ? [notFoundCode(kind)] : [];
   });
 }
@@ -138,7 +138,7 @@ function writeErrors(method: Endpoint['method'], message: MessageName | null): E
 }
 
 /** Groups the endpoints in OpenAPI by the first part of their path. */
-function tagOf(path: string): string {
+function openApiTag(path: string): string {
   if (path.endsWith('/holds')) return 'Holds';
   const [, first = ''] = path.split('/');
   const names: Record<string, string> = { '': 'Health', admin: 'Administration' };

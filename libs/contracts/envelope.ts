@@ -80,7 +80,7 @@ export function toHeaders(context: MessageContext): Record<string, string> {
 }
 
 /** Returns the ids that log lines contain: of the request, and of its command or query. */
-export function idsOf(headers: Record<string, string>): {
+export function idsForLog(headers: Record<string, string>): {
   request_id: string | undefined;
   command_id: string | undefined;
 } {

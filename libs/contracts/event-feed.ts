@@ -23,14 +23,14 @@ const feedTypes: ReadonlyMap<string, string> = new Map(
  * Returns the event types that a pattern matches: a name, `transaction.*`, or `*`. Returns none for an unknown
  * name.
  */
-export function typesOf(pattern: string): string[] {
+export function matchEventTypes(pattern: string): string[] {
   const isMeant = (name: string) =>
     pattern === '*' || name === pattern || (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
   return [...feedTypes].filter(([name]) => isMeant(name)).map(([, type]) => type);
 }
 
 export const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
-/** The patterns for which typesOf returns event types, as a JSON Schema. */
+/** The patterns for which matchEventTypes returns event types, as a JSON Schema. */
 const patternNames = new Set([...feedTypes.keys()].flatMap((name) => [name, name.replace(/[^.]*$/, '*')])).add('*');
 export const anyPattern = [...patternNames].map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
 
@@ -49,16 +49,16 @@ export const cloudEventSchema = z.object({
 });
 export type CloudEvent = z.infer<typeof cloudEventSchema>;
 
-const oneOf = ` *(${anyPattern}) *`;
+const patternChoice = ` *(${anyPattern}) *`;
 const types = z
   .string()
   .max(2000)
   .transform((value, ctx) => {
     const named = value.split(',').map((part) => part.trim());
-    const wrong = named.some((part) => typesOf(part).length === 0);
+    const wrong = named.some((part) => matchEventTypes(part).length === 0);
     return wrong ? violation(ctx, 'validation_failed', `${knownTypes}; several are separated by commas`) : named;
   })
-  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${oneOf}(,${oneOf})*$` });
+  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${patternChoice}(,${patternChoice})*$` });
 
 const cloudEvent = {
   specversion: '1.0',

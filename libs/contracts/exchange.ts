@@ -57,7 +57,7 @@ export function whyNotAuthentic(
   keys: MacKeys,
   mayBeSentBy: (signer: Signer) => boolean,
 ): typeof notAuthentic | Unverifiable | undefined {
-  const signer = keys.signerOf(message);
+  const signer = keys.verifySigner(message);
   if (signer !== undefined) return mayBeSentBy(signer) ? undefined : notAuthentic;
   return waitingFor(keys.missingKey(message.headers), mayBeSentBy);
 }

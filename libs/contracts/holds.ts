@@ -218,8 +218,8 @@ export const holdMessages = {
   release_hold: message.ledger.command({ hold_id: message.holdId }, holdSchema),
   get_hold: message.ledger.query({ hold_id: message.id }, holdSchema),
   list_holds: message.ledger.query(
-    { account_id: message.id, ...message.listOf(listFilters) },
-    message.pageOf(holdSchema),
+    { account_id: message.id, ...message.listRequest(listFilters) },
+    message.pageSchema(holdSchema),
   ),
 };
 

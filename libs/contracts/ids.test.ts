@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  bucketOf,
+  bucketForKey,
   bucketOfId,
   commandKey,
   creditLegId,
   debitLegId,
+  formatId,
   idKey,
-  idOf,
   inBucket,
   isId,
   openingTransactionId,
@@ -43,9 +43,9 @@ describe('ids', () => {
   it('contain the bucket of their key in the last byte, which uniqueness ignores', () => {
     fc.assert(
       fc.property(bits, fc.string(), fc.string(), (b, key, other) => {
-        const id = idOf('transaction', withBucket(b, key));
-        expect(bucketOfId(id)).toBe(bucketOf(key));
-        expect(idKey(id)).toBe(idKey(idOf('transaction', withBucket(b, other))));
+        const id = formatId('transaction', withBucket(b, key));
+        expect(bucketOfId(id)).toBe(bucketForKey(key));
+        expect(idKey(id)).toBe(idKey(formatId('transaction', withBucket(b, other))));
       }),
     );
   });
@@ -53,7 +53,7 @@ describe('ids', () => {
   it("a transfer's two transactions have ids that are derived from its id, lead back to it, and are in its bucket", () => {
     fc.assert(
       fc.property(bits, (b) => {
-        const transfer = idOf('transfer', b);
+        const transfer = formatId('transfer', b);
         expect(debitLegId(transfer).slice(4)).toBe(b);
         expect(creditLegId(transfer)).not.toBe(debitLegId(transfer));
         expect(siblingBits(siblingBits(b))).toBe(b);
@@ -67,7 +67,7 @@ describe('ids', () => {
       fc.property(bits, fc.integer({ min: 0, max: 255 }), (b, bucket) => {
         const key = `${b.slice(0, 30)}00`;
         expect([
-          commandKey(idOf('transaction', inBucket(b, bucket))),
+          commandKey(formatId('transaction', inBucket(b, bucket))),
           commandKey(inBucket(b, bucket)),
           commandKey(`a-longer-prefix_${b}`),
         ]).toEqual([key, key, key]);
@@ -80,22 +80,22 @@ describe('ids', () => {
   it("the id of the opening deposit is derived from the account's id and is in its bucket", () => {
     fc.assert(
       fc.property(bits, (b) => {
-        const account = idOf('account', b);
+        const account = formatId('account', b);
         expect(isId('transaction', openingTransactionId(account))).toBe(true);
         expect(idKey(openingTransactionId(account)).slice(4)).toBe(b.slice(0, 30));
-        expect(bucketOfId(openingTransactionId(account))).toBe(bucketOf(account));
+        expect(bucketOfId(openingTransactionId(account))).toBe(bucketForKey(account));
       }),
     );
   });
 
   it('buckets are the folded FNV-1a hash of the key, the same in every version', () => {
-    expect(['', 'a', `acc_${'0'.repeat(31)}1`].map(bucketOf)).toEqual([0xc5, 0xed, 0xf2]);
+    expect(['', 'a', `acc_${'0'.repeat(31)}1`].map(bucketForKey)).toEqual([0xc5, 0xed, 0xf2]);
   });
 
   it('keys are distributed evenly over the buckets', () => {
     const counts = new Array<number>(256).fill(0);
     for (let i = 0; i < 25_600; i++)
-      counts[bucketOf(openingTransactionId(idOf('account', i.toString(16).padStart(32, '0'))))]!++;
+      counts[bucketForKey(openingTransactionId(formatId('account', i.toString(16).padStart(32, '0'))))]!++;
     expect(Math.min(...counts)).toBeGreaterThan(50);
     expect(Math.max(...counts)).toBeLessThan(160);
   });

@@ -49,9 +49,9 @@ export type ResourceKind = (typeof resourceKinds)[number];
 export type IdField = `${ResourceKind}_id`;
 
 /** Returns what the field or parameter of this name identifies, if it contains such an id. */
-export function kindOf(name: IdField): ResourceKind;
-export function kindOf(name: string | undefined): ResourceKind | undefined;
-export function kindOf(name: string | undefined): ResourceKind | undefined {
+export function kindFromField(name: IdField): ResourceKind;
+export function kindFromField(name: string | undefined): ResourceKind | undefined;
+export function kindFromField(name: string | undefined): ResourceKind | undefined {
   return name?.endsWith('_id') ? resourceKinds.find((kind) => kind === name.slice(0, -3)) : undefined;
 }
 
@@ -70,7 +70,7 @@ export function idBits(id: string): string {
   return id.slice(-32);
 }
 
-export function idOf(kind: IdKind, bits: string): string {
+export function formatId(kind: IdKind, bits: string): string {
   return `${idPrefix[kind]}_${bits}`;
 }
 
@@ -78,7 +78,7 @@ export function idOf(kind: IdKind, bits: string): string {
  * Returns the bucket, 0-255, of a command's key (FNV-1a, folded). A command goes to partition `bucket %
  * partitions`.
  */
-export function bucketOf(key: string): number {
+export function bucketForKey(key: string): number {
   let fnv = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) {
     fnv = Math.imul(fnv ^ key.charCodeAt(i), 0x01000193);
@@ -89,7 +89,7 @@ export function bucketOf(key: string): number {
 
 /** Returns the bits with the bucket of `key` in the last byte. */
 export function withBucket(bits: string, key: string): string {
-  return inBucket(bits, bucketOf(key));
+  return inBucket(bits, bucketForKey(key));
 }
 
 /** Returns the bits with `bucket` in the last byte. */
@@ -110,17 +110,17 @@ export function siblingBits(bits: string): string {
 
 /** Returns the id of the transaction on the source account of a transfer. It has the transfer's bits. */
 export function debitLegId(transferId: string): string {
-  return idOf('transaction', idBits(transferId));
+  return formatId('transaction', idBits(transferId));
 }
 
 /** Returns the id of the transaction on the destination account of a transfer. */
 export function creditLegId(transferId: string): string {
-  return idOf('transaction', siblingBits(idBits(transferId)));
+  return formatId('transaction', siblingBits(idBits(transferId)));
 }
 
 /** Returns the id of the transaction for the initial deposit of an account. There is at most one per account. */
 export function openingTransactionId(accountId: string): string {
-  return idOf('transaction', withBucket(idBits(accountId), accountId));
+  return formatId('transaction', withBucket(idBits(accountId), accountId));
 }
 
 /** Returns the unique part of a transaction or transfer id: all but the routing hint. */
@@ -143,7 +143,7 @@ export function commandKey(messageId: string): string {
 
 /** Returns the id of a command's audit record. Repeated deliveries produce the same id. */
 export function auditId(messageId: string): string {
-  return idOf('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
+  return formatId('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
 }
 
 /** Returns the id of the event for a change of a hold. `change` is unique among the changes of the hold. */

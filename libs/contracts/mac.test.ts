@@ -41,9 +41,9 @@ test('a text body and its bytes have the same MAC; a missing body and an empty o
 });
 
 test('the MAC identifies the signer; a body of any size is signed', () => {
-  expect(keys.signerOf(signed())).toBe('gateway');
-  expect(keys.signerOf(signed(null, 'accounts'))).toBe('accounts');
-  expect(keys.signerOf(signed(randomBytes(1_000_000)))).toBe('gateway');
+  expect(keys.verifySigner(signed())).toBe('gateway');
+  expect(keys.verifySigner(signed(null, 'accounts'))).toBe('accounts');
+  expect(keys.verifySigner(signed(randomBytes(1_000_000)))).toBe('gateway');
 });
 
 test('any change of body, headers, header names, signer, or MAC is detected', () => {
@@ -61,16 +61,16 @@ test('any change of body, headers, header names, signer, or MAC is detected', ()
   ];
   for (const change of changes)
     expect(
-      keys.signerOf({ ...message, headers: { ...message.headers, ...change } }),
+      keys.verifySigner({ ...message, headers: { ...message.headers, ...change } }),
       JSON.stringify(change),
     ).toBeUndefined();
   const { actor: _, ...without } = message.headers;
-  expect(keys.signerOf({ ...message, headers: without })).toBeUndefined();
+  expect(keys.verifySigner({ ...message, headers: without })).toBeUndefined();
   const { mac: _mac, ...unsigned } = message.headers;
-  expect(keys.signerOf({ ...message, headers: unsigned })).toBeUndefined();
-  for (const value of ['{"amount":"6"}', '', null]) expect(keys.signerOf({ ...message, value })).toBeUndefined();
+  expect(keys.verifySigner({ ...message, headers: unsigned })).toBeUndefined();
+  for (const value of ['{"amount":"6"}', '', null]) expect(keys.verifySigner({ ...message, value })).toBeUndefined();
   expect(
-    keys.signerOf({ headers: { ...message.headers, ce_type: 'a.commandactor' }, value: message.value }),
+    keys.verifySigner({ headers: { ...message.headers, ce_type: 'a.commandactor' }, value: message.value }),
   ).toBeUndefined();
 });
 
@@ -87,19 +87,19 @@ test('reply topic, trace, and headers added to dead letters may change in transi
     baggage: 'b',
     'dlq-code': 'poison',
   };
-  expect(keys.signerOf({ headers: { ...kept, ...onTheWay }, value })).toBe('gateway');
+  expect(keys.verifySigner({ headers: { ...kept, ...onTheWay }, value })).toBe('gateway');
 });
 
 test('during a rotation both keys are accepted, and the first one signs', () => {
   const message = signed();
   const rotated = new MacKeys({ gateway: [second, first] });
-  expect(rotated.signerOf(message)).toBe('gateway');
+  expect(rotated.verifySigner(message)).toBe('gateway');
   const later = { headers: headers(), value: message.value };
   rotated.sign('gateway', later);
   expect(later.headers['mac']).not.toBe(message.headers['mac']);
-  expect(keys.signerOf(later)).toBe('gateway');
-  expect(new MacKeys({ gateway: [second] }).signerOf(message)).toBeUndefined();
-  expect(new MacKeys({ accounts: [first] }).signerOf(message)).toBeUndefined();
+  expect(keys.verifySigner(later)).toBe('gateway');
+  expect(new MacKeys({ gateway: [second] }).verifySigner(message)).toBeUndefined();
+  expect(new MacKeys({ accounts: [first] }).verifySigner(message)).toBeUndefined();
 });
 
 test('what had been decided is signed with the new deadline', () => {
@@ -107,7 +107,7 @@ test('what had been decided is signed with the new deadline', () => {
   const deadline = '2027-01-01T00:00:00.000Z';
   const renewed = keys.renewed(message.headers, deadline, 'insufficient_funds');
   const { 'decided-before': _, ...without } = renewed;
-  expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
+  expect(keys.verifySigner({ ...message, headers: renewed })).toBe('gateway');
   expect(keys.renewal(renewed)).toEqual({ deadline, decided: 'insufficient_funds' });
   expect(keys.renewal({ ...renewed, 'decided-before': 'inactive_account' })).toBeNull();
   expect(keys.renewal(without)).toBeNull();
@@ -118,7 +118,7 @@ test('what had been decided is signed with the new deadline', () => {
 test('only accounts can renew the deadline of a message, and only of that message', () => {
   const message = signed();
   const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
-  expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
+  expect(keys.verifySigner({ ...message, headers: renewed })).toBe('gateway');
   expect([keys.renewal(message.headers), keys.renewal(renewed)]).toEqual([
     undefined,
     { deadline: '2027-01-01T00:00:00.000Z' },
@@ -147,7 +147,7 @@ test('a refused key neither signs nor verifies', () => {
   const refusing = new MacKeys({ gateway: [`refused:${name}`, second] });
   const message = { headers: headers(), value: null };
   refusing.sign('gateway', message);
-  expect([refusing.signerOf(message), refusing.signerOf(signed())]).toEqual(['gateway', undefined]);
+  expect([refusing.verifySigner(message), refusing.verifySigner(signed())]).toEqual(['gateway', undefined]);
 });
 
 test('the key of a renewed deadline can be missing too', () => {

@@ -73,7 +73,7 @@ export class MacKeys {
   }
 
   /** Returns the service whose valid MAC the message carries, or undefined. */
-  signerOf({ headers, value }: { headers: Headers; value: Value }): Signer | undefined {
+  verifySigner({ headers, value }: { headers: Headers; value: Value }): Signer | undefined {
     return this.#verify(headers[macHeader], coveredHeaders(headers, value), value);
   }
 

@@ -35,18 +35,18 @@ export const page = {
 };
 
 /** The filters of a list, which accept what they return when parsed again, and the page of the message. */
-export function listOf<S extends typeof pageParameters.shape>({ shape }: z.ZodObject<S>) {
+export function listRequest<S extends typeof pageParameters.shape>({ shape }: z.ZodObject<S>) {
   const { limit: _limit, order: _order, cursor: _cursor, ...filters } = shape;
   return { ...filters, ...page };
 }
 
-export function pageOf<T extends z.ZodType>(item: T) {
+export function pageSchema<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next: position.optional() });
 }
 
 /** `complete` is set for searches only (searches.ts). False if the page ended because the scan limit was reached. */
-export function searchedPageOf<T extends z.ZodType>(item: T) {
-  return pageOf(item).extend({ complete: z.boolean().optional() });
+export function searchedPageSchema<T extends z.ZodType>(item: T) {
+  return pageSchema(item).extend({ complete: z.boolean().optional() });
 }
 
 export function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
@@ -54,7 +54,7 @@ export function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicNa
 }
 
 /** The commands and queries of a service whose data are objects with these fields, on its own two topics. */
-function messagesOf(service: 'accounts' | 'ledger' | 'webhooks') {
+function defineMessages(service: 'accounts' | 'ledger' | 'webhooks') {
   const queries: TopicName = `${service}.queries`;
   return {
     command: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) =>
@@ -64,4 +64,8 @@ function messagesOf(service: 'accounts' | 'ledger' | 'webhooks') {
     },
   };
 }
-export const [accounts, ledger, webhooks] = [messagesOf('accounts'), messagesOf('ledger'), messagesOf('webhooks')];
+export const [accounts, ledger, webhooks] = [
+  defineMessages('accounts'),
+  defineMessages('ledger'),
+  defineMessages('webhooks'),
+];

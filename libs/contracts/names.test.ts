@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { NumberText } from './money.ts';
-import { givenNames, namesOf } from './names.ts';
+import { givenNames, pickNames } from './names.ts';
 
 const schema = z.strictObject(givenNames);
 const parse = (body: unknown) => schema.safeParse(body);
@@ -81,8 +81,8 @@ describe('metadata', () => {
 
 test('missing ones are omitted', () => {
   expect([
-    namesOf({}),
-    namesOf({ external_id: null, metadata: null }),
-    namesOf({ external_id: 'a', metadata: { k: 'v' } }),
+    pickNames({}),
+    pickNames({ external_id: null, metadata: null }),
+    pickNames({ external_id: 'a', metadata: { k: 'v' } }),
   ]).toEqual([{}, {}, { external_id: 'a', metadata: { k: 'v' } }]);
 });

@@ -69,7 +69,7 @@ export interface Names {
 export type GivenNames = { [N in keyof Names]?: Names[N] | null | undefined };
 
 /** Returns external_id and metadata if they are set. Pure. */
-export function namesOf(from: GivenNames): Names {
+export function pickNames(from: GivenNames): Names {
   const { external_id, metadata: noted } = from;
   return {
     ...(external_id === undefined || external_id === null ? {} : { external_id }),

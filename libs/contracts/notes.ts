@@ -88,7 +88,7 @@ export const noteMessages = {
   ),
   list_notes: message.accounts.query(
     { client_id: message.id.optional(), account_id: message.id.optional(), ...message.page },
-    message.pageOf(noteSchema),
+    message.pageSchema(noteSchema),
   ),
 };
 

@@ -9,7 +9,7 @@ export const signatureHeader = 'signature';
 /** Returns a function that signs text. Throws if the key is not an Ed25519 key. */
 export function createSigner(privateKeyPem: string): (value: string) => string {
   const key = ofEd25519(createPrivateKey(privateKeyPem));
-  const id = idOf(createPublicKey(key));
+  const id = publicKeyId(createPublicKey(key));
   return (value) => `${id}:${sign(null, Buffer.from(value), key).toString('base64url')}`;
 }
 
@@ -22,7 +22,7 @@ export function createVerifier(
 ): (value: Buffer | null, signature: string | undefined) => boolean {
   const pems = publicKeysPem.match(/-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----/g) ?? [];
   if (pems.length === 0) throw new TypeError('no public key is given');
-  const keys = new Map(pems.map((pem) => ofEd25519(createPublicKey(pem))).map((key) => [idOf(key), key]));
+  const keys = new Map(pems.map((pem) => ofEd25519(createPublicKey(pem))).map((key) => [publicKeyId(key), key]));
   return (value, signature) => {
     const [id = '', text = ''] = signature?.split(':') ?? [];
     const key = keys.get(id);
@@ -36,6 +36,6 @@ function ofEd25519(key: KeyObject): KeyObject {
   return key;
 }
 
-function idOf(publicKey: KeyObject): string {
+function publicKeyId(publicKey: KeyObject): string {
   return hash('sha256', publicKey.export({ type: 'spki', format: 'der' })).slice(0, 8);
 }

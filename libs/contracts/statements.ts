@@ -128,7 +128,7 @@ export const statementEndpoints = {
 } satisfies EndpointRows;
 
 export const statementMessages = {
-  list_entries: message.ledger.query({ account_id: message.id, ...message.page }, message.pageOf(entryLineSchema)),
+  list_entries: message.ledger.query({ account_id: message.id, ...message.page }, message.pageSchema(entryLineSchema)),
   get_account_balance: message.ledger.query({ account_id: message.id, at: message.time.optional() }, balanceAtSchema),
   get_statement: message.ledger.query(
     {

@@ -167,11 +167,11 @@ export const transactionMessages = {
   list_transactions: message.ledger.query(
     // A canonical decimal may be longer than a parameter.
     {
-      ...message.listOf(listFilters),
+      ...message.listRequest(listFilters),
       min_amount: message.amountOrZero.optional(),
       max_amount: message.amountOrZero.optional(),
     },
-    message.searchedPageOf(transactionSchema),
+    message.searchedPageSchema(transactionSchema),
   ),
   /**
    * The query for what a command creates may also be sent to the topic of the command, in its bucket, and is then

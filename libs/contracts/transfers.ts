@@ -121,7 +121,7 @@ export const transferData = z.object({
 
 export const transferMessages = {
   create_transfer: message.command('ledger.commands', transferData, transferSchema),
-  list_transfers: message.ledger.query(message.listOf(listFilters), message.searchedPageOf(transferSchema)),
+  list_transfers: message.ledger.query(message.listRequest(listFilters), message.searchedPageSchema(transferSchema)),
   get_transfer: message.ledger.query({ transfer_id: message.id }, transferSchema),
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyPattern, knownTypes, typesOf } from './event-feed.ts';
+import { anyPattern, knownTypes, matchEventTypes } from './event-feed.ts';
 import { outboxStateSchema } from './operations.ts';
 import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
@@ -12,7 +12,7 @@ export const testEventType = 'corebanking.webhook.test.v1';
 const pattern = z
   .string()
   .max(100)
-  .refine((value) => typesOf(value).length > 0, knownTypes)
+  .refine((value) => matchEventTypes(value).length > 0, knownTypes)
   .meta({ pattern: `^(${anyPattern})$` });
 const patterns = z.array(pattern).min(1, 'must name at least one type').max(50);
 
@@ -259,13 +259,13 @@ export const webhookMessages = {
     { set_by: z.array(z.string()), client_id: message.id.nullable() },
     z.object({ disabled: z.array(z.string()) }),
   ),
-  list_webhooks: message.webhooks.query({ ...message.page }, message.pageOf(webhookSchema)),
+  list_webhooks: message.webhooks.query({ ...message.page }, message.pageSchema(webhookSchema)),
   /** Returns the ids of the webhooks whose URL or secret these callers set last. */
   list_webhooks_set_by: message.webhooks.query({ actors: z.array(z.string()) }, z.array(z.string())),
   get_webhook: message.webhooks.query({ webhook_id: message.id }, webhookSchema),
   list_deliveries: message.webhooks.query(
-    { webhook_id: message.id, ...message.listOf(deliveryFilters) },
-    message.pageOf(deliverySchema),
+    { webhook_id: message.id, ...message.listRequest(deliveryFilters) },
+    message.pageSchema(deliverySchema),
   ),
   get_webhooks_operations: message.webhooks.query({}, z.object({ outbox: outboxStateSchema })),
 };

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { idsOf, type ReplyAddress } from '#libs/contracts/envelope.ts';
+import { idsForLog, type ReplyAddress } from '#libs/contracts/envelope.ts';
 import type { Unreadable, Unverifiable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
@@ -73,7 +73,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   }
 
   async function deadLetter({ message, content }: Item<T>, error: unknown): Promise<void> {
-    logger.error({ err: error, ...idsOf(message.headers) }, 'a command cannot be executed');
+    logger.error({ err: error, ...idsForLog(message.headers) }, 'a command cannot be executed');
     // Error messages may contain data of the command.
     const reason = isDefect(error) ? 'the service failed while executing it' : 'the database rejected its data';
     await replies.deadLetter(message, {

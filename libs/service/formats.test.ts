@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { fullTimeOf, timeOf, untilOf } from '../../services/dashboard/html/show.ts';
-import { dayOf, endOf, momentOf, moneyText, setBankFormats } from './formats.ts';
+import { bankDay, endOfDay, moneyText, setBankFormats, startOfDay } from './formats.ts';
 
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 
@@ -10,7 +10,7 @@ it('by default times are UTC with digits only', () => {
   expect(timeOf(moment).text).toBe(`<time datetime="${moment}">2026-06-30 22:15:09</time>`);
   expect(fullTimeOf(moment).text).toMatch(/<\/time> UTC$/);
   expect(moneyText('-1234567.5', 'KES')).toBe('−1\u00a0234\u00a0567.50');
-  expect([momentOf('2026-06-30'), endOf('2026-06-30'), momentOf('nonsense')]).toEqual([
+  expect([startOfDay('2026-06-30'), endOfDay('2026-06-30'), startOfDay('nonsense')]).toEqual([
     '2026-06-30T00:00:00.000Z',
     '2026-07-01T00:00:00.000Z',
     'nonsense',
@@ -23,8 +23,8 @@ it('times and days are those of the bank’s time zone, with UTC available', () 
     `<time datetime="${moment}" title="2026-06-30 22:15:09 UTC">2026-07-01 01:15:09</time>`,
   );
   expect(fullTimeOf(moment).text).toMatch(/<\/time> GMT\+3$/);
-  expect(dayOf(Date.parse(moment))).toBe('2026-07-01');
-  expect([momentOf('2026-07-01'), endOf('2026-07-01')]).toEqual([
+  expect(bankDay(Date.parse(moment))).toBe('2026-07-01');
+  expect([startOfDay('2026-07-01'), endOfDay('2026-07-01')]).toEqual([
     '2026-06-30T21:00:00.000Z',
     '2026-07-01T21:00:00.000Z',
   ]);
@@ -37,7 +37,7 @@ it.each([
   ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z', '2026-01-01T18:15:00.000Z'],
 ])('a day in %s, %s, lasts from %s to %s, also when clocks change', (timeZone, day, from, to) => {
   setBankFormats({ timeZone, locale: undefined });
-  expect([momentOf(day), endOf(day)]).toEqual([from, to]);
+  expect([startOfDay(day), endOfDay(day)]).toEqual([from, to]);
 });
 
 it.each([
@@ -52,7 +52,7 @@ it.each([
 
 it('the end of a day is shown by that day in the bank’s time zone, another time to the second', () => {
   setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
-  expect(untilOf(endOf('2026-12-02')).text).toBe(
+  expect(untilOf(endOfDay('2026-12-02')).text).toBe(
     'the end of <time datetime="2026-12-02T21:00:00.000Z" title="2026-12-02 21:00:00 UTC">2026-12-02</time>',
   );
   expect(untilOf('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00:00</time> GMT+3');

@@ -57,13 +57,13 @@ function wholeText(digits: string): string {
 export const decimalMark = (): string => formats.mark;
 
 /** Returns the bank's day at this time, such as 2026-01-31. */
-export const dayOf = (ms: number): string => formats.day.format(ms);
+export const bankDay = (ms: number): string => formats.day.format(ms);
 
 /**
  * Returns the time at which a day begins in the bank's time zone, `plusDays` days later. Text that is not a day
  * is returned unchanged, so that the API refuses it.
  */
-export function momentOf(day: string, plusDays = 0): string {
+export function startOfDay(day: string, plusDays = 0): string {
   const midnight = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) + plusDays * 86_400_000 : Number.NaN;
   if (Number.isNaN(midnight)) return day;
   const offsetAt = (ms: number) => Date.parse(`${formats.parts.format(ms).replace(' ', 'T')}Z`) - ms;
@@ -72,12 +72,12 @@ export function momentOf(day: string, plusDays = 0): string {
 }
 
 /** Returns the time at which a day ends. */
-export const endOf = (day: string): string => momentOf(day, 1);
+export const endOfDay = (day: string): string => startOfDay(day, 1);
 
 /** Returns the day that ends at this time, or undefined if no day does. */
 export function dayEndingAt(iso: string): string | undefined {
-  const day = dayOf(Date.parse(iso) - 1);
-  return Date.parse(endOf(day)) === Date.parse(iso) ? day : undefined;
+  const day = bankDay(Date.parse(iso) - 1);
+  return Date.parse(endOfDay(day)) === Date.parse(iso) ? day : undefined;
 }
 
 /** Formats an amount with all digits of its currency and the bank's grouping, without rounding. */

@@ -1,5 +1,11 @@
 import type { Logger } from 'pino';
-import { idsOf, type MessageContext, type ReplyAddress, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import {
+  idsForLog,
+  type MessageContext,
+  type ReplyAddress,
+  type ReplyBody,
+  refused,
+} from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage, type Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -70,7 +76,7 @@ export function createReplies({ publisher, source, logger, now, onDeadLetter, on
       const isDeadAlready = topic.endsWith('.dlq');
       if (!isDeadAlready) await deadLetter(publisher, message, { code, reason });
       dead.add(message);
-      const about = { topic, partition, offset: String(offset), ...idsOf(headers), code, reason };
+      const about = { topic, partition, offset: String(offset), ...idsForLog(headers), code, reason };
       logger.error(about, isDeadAlready ? 'a dead letter cannot be listed' : 'dead-lettered');
       if (isDeadAlready) return;
       onDeadLetter?.(topic, code);

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { auditId, idBits, idOf } from '#libs/contracts/ids.ts';
+import { auditId, formatId, idBits } from '#libs/contracts/ids.ts';
 import type { Check } from '#libs/contracts/operations.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool, PoolClient, Queries } from '#libs/postgres/pool.ts';
@@ -50,7 +50,7 @@ const columns = `verification_id, requested_by, started_at, ended_at, findings,
 function toCheck({ verification_id, findings, is_held, ...row }: VerificationRow): Check {
   const ended = findings === null ? 'interrupted' : findings.length === 0 ? 'passed' : 'broken';
   return {
-    verification_id: idOf('verification', verification_id.replaceAll('-', '')),
+    verification_id: formatId('verification', verification_id.replaceAll('-', '')),
     ...row,
     state: row.ended_at === null && is_held ? 'running' : ended,
     findings: findings ?? [],

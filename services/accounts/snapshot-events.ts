@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EventData } from '#libs/contracts/events.ts';
 import { events } from '#libs/contracts/events.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { States } from '#libs/postgres/outbox/stale-states.ts';
@@ -29,11 +29,11 @@ export async function snapshotsAfter(
   changes: readonly OutboxEvent[],
   now: string,
 ): Promise<OutboxEvent[]> {
-  const keysOf = (topic: string) => changes.flatMap((change) => (change.topic === topic ? (change.key ?? []) : []));
+  const selectKeys = (topic: string) => changes.flatMap((change) => (change.topic === topic ? (change.key ?? []) : []));
   const erased = changes.flatMap(({ type, key }) => (type === 'corebanking.client.erased.v1' ? (key ?? []) : []));
   const ofEvents = changes.filter(({ topic }) => topic === 'accounts' || topic === 'clients');
   const headers = new Map(ofEvents.map((event) => [event.key, event.headers]));
-  const accounts = keysOf('accounts');
+  const accounts = selectKeys('accounts');
   if (erased.length > 0) {
     const { rows } = await client.query<{ account_id: string }>(
       "select account_id from accounts where client_id = any($1::text[]) and state = 'open'",
@@ -41,7 +41,7 @@ export async function snapshotsAfter(
     );
     accounts.push(...rows.map(({ account_id }) => account_id));
   }
-  return readSnapshots(client, { accounts, clients: keysOf('clients'), headers }, now);
+  return readSnapshots(client, { accounts, clients: selectKeys('clients'), headers }, now);
 }
 
 interface Wanted {
@@ -80,7 +80,7 @@ async function readSnapshots(
     });
     for (const row of rows) {
       const { client_id, client_type, created_at, updated_at, erased_at } = row;
-      const data = { client_id, client_type, created_at, updated_at, erased_at, ...namesOf(row) };
+      const data = { client_id, client_type, created_at, updated_at, erased_at, ...pickNames(row) };
       states.push(snapshotEvent(clientType, client_id, data, time, headers.get(client_id)));
     }
   }
@@ -103,8 +103,8 @@ export function snapshotStates(pool: Pool, now: () => number): States {
   return {
     topics: [accounts, clients],
     republish(names) {
-      const keysOf = (name: string) => names.flatMap(({ topic, key }) => (topic === name ? (key ?? []) : []));
-      const wanted = { accounts: keysOf(accounts), clients: keysOf(clients) };
+      const selectKeys = (name: string) => names.flatMap(({ topic, key }) => (topic === name ? (key ?? []) : []));
+      const wanted = { accounts: selectKeys(accounts), clients: selectKeys(clients) };
       return republish(pool, wanted, new Date(now()).toISOString());
     },
   };

@@ -1,4 +1,4 @@
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
@@ -16,6 +16,6 @@ export function auditMessage(...decided: Parameters<typeof buildAuditRecord>): O
     time,
     headers: { 'request-id': request_id, actor },
     payload: JSON.stringify(record),
-    partition: commandPartition(bucketOf(actor)),
+    partition: commandPartition(bucketForKey(actor)),
   };
 }

@@ -4,7 +4,7 @@ import { parseApiKey } from '#libs/contracts/api-key.ts';
 import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { EventData } from '#libs/contracts/events.ts';
-import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId, withBucket } from '#libs/contracts/ids.ts';
 import { type MessageData, type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 const freshId = (kind: 'transaction' | 'transition') =>
-  idOf(kind, withBucket(randomBytes(16).toString('hex'), account.account_id));
+  formatId(kind, withBucket(randomBytes(16).toString('hex'), account.account_id));
 
 function forged<N extends MessageName>(
   name: N,
@@ -60,7 +60,7 @@ function at(topic: TopicName, message: Pick<OutgoingMessage, 'headers' | 'value'
   return {
     ...message,
     topic: topicName(world.bank.topic_prefix, topic),
-    partition: commandPartition(bucketOf(account.account_id)),
+    partition: commandPartition(bucketForKey(account.account_id)),
     key: account.account_id,
   };
 }
@@ -114,7 +114,7 @@ describe('Forged commands', () => {
   });
 
   it('an API key created by a forged command does not exist', async () => {
-    const key_id = idOf('key', randomBytes(16).toString('hex'));
+    const key_id = formatId('key', randomBytes(16).toString('hex'));
     const data = {
       key_id,
       name: 'forged',
@@ -225,7 +225,7 @@ describe('Changed authentic messages', () => {
     // accounts sends only approved commands.
     for (const signer of ['ledger', 'accounts'] as const) {
       const key = forged('revoke_api_key', randomBytes(16).toString('hex'), {
-        key_id: idOf('key', randomBytes(16).toString('hex')),
+        key_id: formatId('key', randomBytes(16).toString('hex')),
       });
       testKeys.sign(signer, key);
       expect(await deadLetterCode('accounts.commands', key)).toBe('not_authentic');

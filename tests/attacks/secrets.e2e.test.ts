@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { makeApiKey } from '#libs/contracts/api-key.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -196,7 +196,7 @@ async function poison(): Promise<void> {
       };
       return {
         topic: topicName(world.bank.topic_prefix, topic),
-        partition: commandPartition(bucketOf(id)),
+        partition: commandPartition(bucketForKey(id)),
         key: id,
         value,
         headers,

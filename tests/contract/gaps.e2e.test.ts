@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf, bucketOfId } from '#libs/contracts/ids.ts';
+import { bucketForKey, bucketOfId } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -193,7 +193,7 @@ describe('Poison', () => {
       request_id: 'x',
       actor: 'a\0b',
     });
-    const partition = commandPartition(bucketOf(account_id));
+    const partition = commandPartition(bucketForKey(account_id));
     await publish(world.bank, [
       {
         topic: topicName(world.bank.topic_prefix, 'ledger.commands'),

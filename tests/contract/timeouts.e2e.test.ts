@@ -3,7 +3,7 @@ import { parseApiKey } from '#libs/contracts/api-key.ts';
 import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId, withBucket } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
@@ -257,7 +257,7 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
 
   it('if the reply is lost, both gateways show the outcome', async () => {
     const to = unknownId('acc');
-    const transfer_id = idOf('transfer', withBucket(unknownId('trf').slice(4), account_id));
+    const transfer_id = formatId('transfer', withBucket(unknownId('trf').slice(4), account_id));
     const now = Date.now();
     const headers = toHeaders({
       message_id: transfer_id,
@@ -280,7 +280,7 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
     await publish(world.bank, [
       {
         topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
-        partition: commandPartition(bucketOf(account_id)),
+        partition: commandPartition(bucketForKey(account_id)),
         key: account_id,
         value,
         headers,
@@ -390,7 +390,7 @@ describe('Deadline', () => {
     });
     const topic = topicName(world.bank.topic_prefix, messages[name].topic);
     await publish(world.bank, [
-      { topic, partition: commandPartition(bucketOf(subject)), key: subject, value: JSON.stringify(data), headers },
+      { topic, partition: commandPartition(bucketForKey(subject)), key: subject, value: JSON.stringify(data), headers },
     ]);
     return id;
   }
@@ -402,7 +402,7 @@ describe('Deadline', () => {
     const body = { account_id, transaction_type: 'Deposit', currency: 'USD' };
     const parsed = endpoints.create_transaction.body.parse({ ...body, amount: new NumberText('5') });
     const id = await publishLate('create_transaction', 'POST /transactions', key, parsed, (bits) => {
-      const transaction_id = idOf('transaction', withBucket(bits, account_id));
+      const transaction_id = formatId('transaction', withBucket(bits, account_id));
       return {
         id: transaction_id,
         subject: account_id,
@@ -429,7 +429,7 @@ describe('Deadline', () => {
       key,
       endpoints.create_client.body.parse(retail()),
       (bits) => {
-        const client_id = idOf('client', bits);
+        const client_id = formatId('client', bits);
         return { id: client_id, subject: client_id, data: { client_id, client: retail() } };
       },
     );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId, withBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
@@ -196,7 +196,7 @@ describe('Each service can', () => {
 
   test('list and redrive a dead letter', async () => {
     const { account_id } = await api.newAccount();
-    const transaction_id = idOf('transaction', withBucket(randomBytes(16).toString('hex'), account_id));
+    const transaction_id = formatId('transaction', withBucket(randomBytes(16).toString('hex'), account_id));
     const headers = toHeaders({
       message_id: transaction_id,
       type: messageType('create_transaction'),
@@ -221,7 +221,7 @@ describe('Each service can', () => {
     await write(kafkaAs('core-banking-gateway'), 'ledger.commands', {
       ...signedForTest({ headers, value }),
       key: account_id,
-      partition: commandPartition(bucketOf(account_id)),
+      partition: commandPartition(bucketForKey(account_id)),
     });
     const letter = await eventually(async () =>
       (await api.all<DeadLetter>('/admin/dead-letters')).find(({ request_id }) => request_id === transaction_id),

@@ -91,7 +91,7 @@ async function startRelay(
 }
 
 /** Returns all records of a topic but the first ones of relays, in order. */
-async function recordsOf(topic: string) {
+async function readRecords(topic: string) {
   const [range] = await topicRanges(kafka, topic);
   const records: { key: string; value: string; id: string }[] = [];
   for (let offset = range?.low ?? 0n; offset < (range?.high ?? 0n); offset += 1n) {
@@ -118,7 +118,7 @@ async function startBalances() {
   const setting = { url: ledger.ownerUrl, schema: 'ledger', name: 'balances', topic };
   const account = await ledger.open('Savings', '100');
   const read = async () =>
-    (await recordsOf(topic)).map(({ value }) => (JSON.parse(value) as { balance: string }).balance);
+    (await readRecords(topic)).map(({ value }) => (JSON.parse(value) as { balance: string }).balance);
   return {
     setting,
     states,
@@ -184,7 +184,7 @@ test('a revoked API key stays revoked although a late copy is the last record of
       onUse: () => undefined,
       now: () => Date.now(),
     });
-    for (const { key, value } of new Map((await recordsOf(topic)).map((record) => [record.key, record])).values())
+    for (const { key, value } of new Map((await readRecords(topic)).map((record) => [record.key, record])).values())
       keys.take(key, Buffer.from(value));
     return keys;
   };
@@ -193,13 +193,13 @@ test('a revoked API key stays revoked although a late copy is the last record of
   await frozen.begun;
   first.cut();
   const second = await startRelay(setting);
-  await eventually(async () => (await recordsOf(topic)).length > 0, waitMs);
+  await eventually(async () => (await readRecords(topic)).length > 0, waitMs);
   expect((await gateway()).find(apiKey)).toBeDefined();
   expect(await bank.send('revoke_api_key', { key_id })).toMatchObject({ ok: true });
   second.relay.wake();
   await eventually(async () => (await gateway()).find(apiKey) === undefined, waitMs);
   await frozen.thaw();
-  const records = await recordsOf(topic);
+  const records = await readRecords(topic);
   expect(records.at(-1)).toMatchObject({ key: key_id, value: expect.stringContaining('"revoked_at":null') });
   expect((await gateway()).find(apiKey)).toBeUndefined();
   expect((await gateway()).environment(key_id)).toBe('live');
@@ -309,6 +309,6 @@ test('what a relay published that was killed before it marked it is published ag
   await startRelay({ ...setting, states });
   await untilBalances('100.00', '110.00');
   expect((await read()).filter((balance) => balance === '100.00')).toHaveLength(2);
-  const [published, again] = await recordsOf(setting.topic);
+  const [published, again] = await readRecords(setting.topic);
   expect(again).toEqual(published);
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { DeadLetter, DeadLetterContent } from '#libs/contracts/dead-letters.ts';
-import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId, withBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -42,7 +42,7 @@ async function die(topic: TopicName, message: Partial<OutgoingMessage>): Promise
     {
       key: account.account_id,
       value: null,
-      partition: commandPartition(bucketOf(account.account_id)),
+      partition: commandPartition(bucketForKey(account.account_id)),
       ...message,
       headers,
       topic: topicName(world.bank.topic_prefix, topic),
@@ -53,7 +53,7 @@ async function die(topic: TopicName, message: Partial<OutgoingMessage>): Promise
 
 /** A deposit that is valid except for its reply topic, which services do not reply to. */
 function deposit(headers: Record<string, string> = {}): { transaction_id: string; message: Partial<OutgoingMessage> } {
-  const transaction_id = idOf('transaction', withBucket(unknownId('txn').slice(-32), account.account_id));
+  const transaction_id = formatId('transaction', withBucket(unknownId('txn').slice(-32), account.account_id));
   const value = JSON.stringify({ ...(JSON.parse(String(good.value)) as object), transaction_id, amount: '5' });
   const time = { ce_time: new Date().toISOString(), deadline: new Date(Date.now() + 25_000).toISOString() };
   return {
@@ -81,7 +81,7 @@ describe('Dead letters: list and show', () => {
         topic: `${topic}.dlq`,
         partition: 0,
         source_topic: topic,
-        source_partition: commandPartition(bucketOf(account.account_id)),
+        source_partition: commandPartition(bucketForKey(account.account_id)),
         source_offset: expect.any(Number),
         key: account.account_id,
         code: expect.stringMatching(/^(malformed_json|unknown_type)$/),

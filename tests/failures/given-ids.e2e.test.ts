@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
-import { bucketOf, idBits } from '#libs/contracts/ids.ts';
+import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -106,7 +106,7 @@ function another(name: Name, headers: Record<string, string>): { path: string; m
     path: paths[name].replace(old, bits),
     message: {
       topic,
-      partition: isOfLedger ? partition : commandPartition(bucketOf(id)),
+      partition: isOfLedger ? partition : commandPartition(bucketForKey(id)),
       key: isOfLedger ? key : id,
       value: String(value)
         .replaceAll(old, bits)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -83,7 +83,7 @@ function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
   }));
 }
 
-const partition = () => commandPartition(bucketOf(account.account_id));
+const partition = () => commandPartition(bucketForKey(account.account_id));
 const testName = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
 
 /**

@@ -90,7 +90,7 @@ function ask(
     .then((reply) => String(reply.value));
 }
 
-async function stageOf(promise: Promise<unknown>): Promise<string> {
+async function failureStage(promise: Promise<unknown>): Promise<string> {
   const error = await promise.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -130,7 +130,7 @@ describe('replies', () => {
         { timeoutMs: 5_000 },
       );
     delayMs = 4_000;
-    expect(await stageOf(ask(requester, 'slow', 'key', 2_000, 2_000))).toBe('no_reply');
+    expect(await failureStage(ask(requester, 'slow', 'key', 2_000, 2_000))).toBe('no_reply');
     await eventually(() => late.length === 1);
     delayMs = 0;
     expect(await ask(requester, 'next')).toBe('next');
@@ -142,7 +142,7 @@ describe('an error names the stage that failed', () => {
   test('no_reply: the request is acknowledged, but there is no reply', async () => {
     const requester = await started();
     // The time for the acknowledgement, which is longer than this test may take, is not waited for.
-    expect(await stageOf(ask(requester, 'x', 'silent', 300_000, 2_000))).toBe('no_reply');
+    expect(await failureStage(ask(requester, 'x', 'silent', 300_000, 2_000))).toBe('no_reply');
   });
 
   test('not_sent: too many waiting, not ready, broker unavailable; unacknowledged: the broker is silent', async () => {
@@ -150,15 +150,15 @@ describe('an error names the stage that failed', () => {
     await proxied.start();
     const requester = await started({ maxPending: 1 }, kafka, proxied);
     const first = ask(requester, 'first');
-    expect(await stageOf(ask(requester, 'second'))).toBe('not_sent');
+    expect(await failureStage(ask(requester, 'second'))).toBe('not_sent');
     await first;
     await proxy.set({ kind: 'black_hole' });
-    expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('unacknowledged');
+    expect(await failureStage(ask(requester, 'x', 'key', 300))).toBe('unacknowledged');
     await proxy.set({ kind: 'refuse' });
     await sleep(50);
-    expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('not_sent');
+    expect(await failureStage(ask(requester, 'x', 'key', 300))).toBe('not_sent');
     await requester.stop({ timeoutMs: 0 });
-    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
+    expect(await failureStage(ask(requester, 'x'))).toBe('not_sent');
     await proxied.stop({ timeoutMs: 0 });
   });
 
@@ -168,7 +168,7 @@ describe('an error names the stage that failed', () => {
     const requester = await started({}, kafka, proxied);
     await ask(requester, 'first');
     await proxy.set({ kind: 'black_hole' });
-    const stage = stageOf(ask(requester, 'x'));
+    const stage = failureStage(ask(requester, 'x'));
     await requester.stop({ timeoutMs: 100 });
     expect(await stage).toBe('unacknowledged');
     await proxied.stop({ timeoutMs: 0 });
@@ -198,7 +198,7 @@ describe('replies that cannot be read', () => {
     await proxy.set({ kind: 'refuse' });
     const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 40_000);
     await eventually(() => !requester.health().ok, 30_000);
-    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
+    expect(await failureStage(ask(requester, 'x'))).toBe('not_sent');
     await proxy.heal();
     expect(await meanwhile).toBe('meanwhile');
     await eventually(() => requester.health().ok);
@@ -212,7 +212,7 @@ describe('replies that cannot be read', () => {
       if (at >= 0) data[at] = 0x43;
       return data;
     });
-    expect(await stageOf(ask(requester, 'corrupted', 'key', 2_000, 2_000))).toBe('no_reply');
+    expect(await failureStage(ask(requester, 'corrupted', 'key', 2_000, 2_000))).toBe('no_reply');
     expect(requester.health().ok).toBe(true);
     expect(await ask(requester, 'after')).toBe('after');
     proxy.alter(undefined);

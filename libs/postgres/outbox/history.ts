@@ -25,7 +25,7 @@ export interface HistoryOptions {
    */
   readLast: () => Promise<string | undefined>;
   /** A position without the ledger's MAC is ignored: another writer of the topic could otherwise stop all postings. */
-  keys: Pick<MacKeys, 'sign' | 'signerOf'>;
+  keys: Pick<MacKeys, 'sign' | 'verifySigner'>;
   logger: Logger;
 }
 
@@ -129,7 +129,7 @@ export class History {
         mac: string;
       };
       const position = { batch_id, created_at };
-      const signer = this.#options.keys.signerOf({ headers: mac, value: JSON.stringify(position) });
+      const signer = this.#options.keys.verifySigner({ headers: mac, value: JSON.stringify(position) });
       return signer === 'ledger' ? position : undefined;
     } catch {
       return undefined;

@@ -2,7 +2,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { OutboxEvent } from './outbox.ts';
-import { messageOf, numberedEvents, packEvents, unpackEvents } from './outbox-messages.ts';
+import { numberedEvents, packEvents, toPublishedEvent, unpackEvents } from './outbox-messages.ts';
 
 const text = fc.string({ unit: 'binary' });
 const name = text.filter((each) => !/^(ce_|content-type)|^__proto__$/.test(each));
@@ -63,7 +63,7 @@ test('zstd and jq can read a packed batch', () => {
 
 test('a message has its topic with the prefix, CloudEvents headers, and its own headers, which take precedence', () => {
   const headers = { ce_id: 'aud_1', ce_subject: 's', actor: 'a' };
-  expect(messageOf({ ...one, headers, partition: 0 }, 'source', (topic) => `prefix.${topic}`)).toEqual({
+  expect(toPublishedEvent({ ...one, headers, partition: 0 }, 'source', (topic) => `prefix.${topic}`)).toEqual({
     topic: 'prefix.t',
     key: 'k',
     value: one.payload,
@@ -79,7 +79,7 @@ test('a message has its topic with the prefix, CloudEvents headers, and its own 
       actor: 'a',
     },
   });
-  expect(messageOf(one, '', String)).not.toHaveProperty('partition');
+  expect(toPublishedEvent(one, '', String)).not.toHaveProperty('partition');
 });
 
 test('a lone surrogate becomes U+FFFD in a payload, as in a parameter of Postgres', () => {

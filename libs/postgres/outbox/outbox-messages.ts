@@ -70,17 +70,24 @@ export function numberedEvents(batchId: bigint, packed: Buffer): OutboxEvent[] {
 }
 
 /** Returns the message of an event. `source` is its ce_source; `topicName` maps its topic to the name on the broker. */
-export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): PublishedEvent {
+export function toPublishedEvent(
+  event: OutboxEvent,
+  source: string,
+  topicName: (topic: string) => string,
+): PublishedEvent {
   const { topic, key, payload, partition } = event;
-  const message = { topic: topicName(topic), key, value: payload, headers: headersOf(event, source) };
+  const message = { topic: topicName(topic), key, value: payload, headers: cloudEventHeaders(event, source) };
   return partition === undefined ? message : { ...message, partition };
 }
 
 /** Returns CloudEvents 1.0 in Kafka's binary content mode: attributes are ce_ headers, and the value is unchanged. */
-export function headersOf({ id, type, time, key, headers }: OutboxEvent, source: string): Record<string, string> {
+export function cloudEventHeaders(
+  { id, type, time, key, headers }: OutboxEvent,
+  source: string,
+): Record<string, string> {
   const all: Record<string, string> = {
     ce_specversion: '1.0',
-    ce_id: uuidOf(id),
+    ce_id: toUuid(id),
     ce_type: type,
     ce_source: source,
     ce_time: time,
@@ -93,7 +100,7 @@ export function headersOf({ id, type, time, key, headers }: OutboxEvent, source:
 }
 
 /** Returns the id of an event in Postgres' uuid format. */
-export function uuidOf(id: string): string {
+export function toUuid(id: string): string {
   if (id.length === 36 && id.charAt(8) === '-') return id;
   const bits = id.slice(-32);
   return `${bits.slice(0, 8)}-${bits.slice(8, 12)}-${bits.slice(12, 16)}-${bits.slice(16, 20)}-${bits.slice(20)}`;

@@ -5,7 +5,7 @@ import { createTestDatabase, silent } from '../test/test-database.ts';
 import { transaction } from '../transaction.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
-import { messageOf } from './outbox-messages.ts';
+import { toPublishedEvent } from './outbox-messages.ts';
 import { purge, readUnpublished } from './relay-read.ts';
 import { readOutbox } from './test/test-outbox.ts';
 
@@ -29,7 +29,9 @@ const event = (n: number, more: Partial<OutboxEvent> = {}): OutboxEvent => ({
 const empty = () => pool.query('truncate outbox, outbox_batches restart identity');
 const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, events));
 const messages = async () =>
-  (await readUnpublished(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', String)));
+  (await readUnpublished(pool, 1000)).flatMap(({ events }) =>
+    events.map((each) => toPublishedEvent(each, 'ledger', String)),
+  );
 
 test('a message has CloudEvents headers, key, value, and topic', async () => {
   await write(event(1));

@@ -16,7 +16,7 @@ export interface BatchRange {
 const noBatches: BatchRange = { after: 0n, last: 0n };
 
 /** Returns a range that contains these batches. */
-export function rangeOf(ids: readonly bigint[]): BatchRange {
+export function batchRange(ids: readonly bigint[]): BatchRange {
   const sorted = ids.toSorted((a, b) => (a < b ? -1 : 1));
   return { after: (sorted[0] ?? 1n) - 1n, last: sorted.at(-1) ?? 0n };
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vit
 import { eventually } from '../../../tests/support/eventually.ts';
 import type { RelayOptions } from './relay.ts';
 import type { StateName, States } from './stale-states.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker, parseNumber, range } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, processWith, drained, published } = harness;
@@ -98,7 +98,7 @@ describe('only one relay publishes', () => {
     await drained();
     const rows = await published();
     expect(rows.map((row) => row.relay)).toEqual(['hung', ...Array.from({ length: 38 }, () => 'next')]);
-    expect(rows.map((row) => numberOf(row.value))).toEqual(range(1, 40));
+    expect(rows.map((row) => parseNumber(row.value))).toEqual(range(1, 40));
   });
 
   test('a process that stalls between reading and publishing publishes nothing when it continues', async () => {

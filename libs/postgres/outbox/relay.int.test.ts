@@ -7,7 +7,7 @@ import { silent } from '../test/test-database.ts';
 import { transaction } from '../transaction.ts';
 import { writeOutbox } from './outbox.ts';
 import type { RelayOptions } from './relay.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker, parseNumber, range } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, drained } = harness;
@@ -36,7 +36,7 @@ describe('order', () => {
     await Promise.all(range(0, 6).map(writer));
     await eventually(() => broker.sent.length >= 720);
     for (const key of new Set(broker.sent.map((message) => message.key))) {
-      const seen = broker.sent.filter((message) => message.key === key).map((message) => numberOf(message.value));
+      const seen = broker.sent.filter((message) => message.key === key).map((message) => parseNumber(message.value));
       expect(seen).toEqual(range(1, seen.length + 1));
     }
     expect(broker.sent).toHaveLength(720);
@@ -65,8 +65,8 @@ describe('order', () => {
     await write(event(2, { key: 'shared' }));
     held.resolve();
     await eventually(() => broker.sent.length >= 12);
-    expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => numberOf(value))).toEqual([1, 2]);
-    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(
+    expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => parseNumber(value))).toEqual([1, 2]);
+    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => parseNumber(value))).toEqual(
       range(100, 110),
     );
   });
@@ -95,7 +95,7 @@ describe('order', () => {
       const other = locked(n, () => (numbered.resolve(), commit.promise));
       await numbered.promise;
       fails = false;
-      await eventually(() => broker.sent.some(({ value }) => numberOf(value) === 100 + n));
+      await eventually(() => broker.sent.some(({ value }) => parseNumber(value) === 100 + n));
       for (let look = 0; look < 3; look += 1) {
         relay.wake();
         await sleep(10);
@@ -231,7 +231,7 @@ describe('unavailable servers', () => {
         sizes.push(messages.length);
         written = written
           .then(() => sleep(messages.length))
-          .then(() => void sent.push(...messages.map((message) => numberOf(message.value))));
+          .then(() => void sent.push(...messages.map((message) => parseNumber(message.value))));
         const late = sleep(timeoutMs).then(() => {
           throw new Error('not acknowledged in time');
         });

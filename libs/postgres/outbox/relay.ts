@@ -7,9 +7,9 @@ import type { Lease } from './lease.ts';
 import { createLease } from './lease.ts';
 import { listen } from './listen.ts';
 import { createNotifier, outboxChannel } from './outbox.ts';
-import { messageOf, type PublishedEvent } from './outbox-messages.ts';
+import { type PublishedEvent, toPublishedEvent } from './outbox-messages.ts';
 import type { OutboxBatch, OutboxStats } from './relay-read.ts';
-import { outboxStats, purge, rangeOf, readSweep, readUnpublished } from './relay-read.ts';
+import { batchRange, outboxStats, purge, readSweep, readUnpublished } from './relay-read.ts';
 import { StaleStates, type States } from './stale-states.ts';
 
 export interface RelayOptions {
@@ -227,7 +227,7 @@ export class Relay {
     // The position comes first: if any message of the chunk is written, the position of its batch is recorded.
     const position = history === undefined ? [] : [history.event(last)];
     const messages = [...position, ...batches.flatMap(({ events }) => events)].map((event) =>
-      messageOf(event, source, topicName),
+      toPublishedEvent(event, source, topicName),
     );
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
@@ -235,11 +235,11 @@ export class Relay {
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
         if (this.#lease.held()) continue;
-        this.#stale.add(rangeOf(ids), 0);
+        this.#stale.add(batchRange(ids), 0);
         return 0;
       }
     } catch (error) {
-      this.#stale.add(rangeOf(ids), lateMs);
+      this.#stale.add(batchRange(ids), lateMs);
       throw error;
     }
     this.#unmarked.ids.push(...ids);
@@ -269,7 +269,7 @@ export class Relay {
 
   /** Leaves these batches to the next holder, which may have published newer ones before these were written. */
   #forgetUnmarked(): void {
-    this.#stale.add(rangeOf(this.#unmarked.ids), 0);
+    this.#stale.add(batchRange(this.#unmarked.ids), 0);
     this.#unmarked = { ids: [], events: 0 };
   }
 

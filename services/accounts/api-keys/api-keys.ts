@@ -9,7 +9,7 @@ import {
 } from '#libs/contracts/api-key.ts';
 import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { bucketOf, idOf } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { rotationRefusal, scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
@@ -187,7 +187,7 @@ function disableWebhooks(
     time: now,
     headers: toHeaders({ ...message, request_id, actor, address, approved_by }),
     payload: JSON.stringify({ set_by: families.map((family) => `key:${family}`), client_id }),
-    partition: commandPartition(bucketOf(subject)),
+    partition: commandPartition(bucketForKey(subject)),
   };
 }
 
@@ -267,7 +267,7 @@ export async function createBootstrapKey(
   pool: Pool,
   options: { pepper: string; environment: KeyEnvironment; schema: string; now: Date },
 ): Promise<string> {
-  const key_id = idOf('key', randomBytes(16).toString('hex'));
+  const key_id = formatId('key', randomBytes(16).toString('hex'));
   const apiKey = makeApiKey(options.environment, key_id);
   const now = options.now.toISOString();
   const context: MessageContext = {

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { type Approval, type ApprovalRequest, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
@@ -28,7 +28,7 @@ const bob = 'jwt:https://issuer.example|bob';
 const carol = 'jwt:https://issuer.example|carol';
 const decider = ['approvals:write', 'transactions:reverse', 'keys:manage'];
 
-function reversalOf(original = newId('transaction')): ApprovalRequest {
+function requestReversal(original = newId('transaction')): ApprovalRequest {
   const transaction_id = newId('transaction');
   const data = { transaction_id, reverses_transaction_id: original, reason: 'booked twice' };
   return {
@@ -57,7 +57,7 @@ async function ask(request: ApprovalRequest, overrides: Partial<MessageContext> 
   });
 }
 
-async function asked(request = reversalOf(), overrides: Partial<MessageContext> = {}): Promise<ApprovalRequest> {
+async function asked(request = requestReversal(), overrides: Partial<MessageContext> = {}): Promise<ApprovalRequest> {
   const reply = await ask(request, overrides);
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
   return request;
@@ -82,7 +82,7 @@ async function shown(approval_id: string, actor = alice, scopes: string[] = []):
   return approvalSchema.parse((reply.data as { approval: Approval }).approval);
 }
 
-const codeOf = (reply: ReplyBody | undefined) => (reply?.ok === false ? reply.refusal.code : 'ok');
+const replyCode = (reply: ReplyBody | undefined) => (reply?.ok === false ? reply.refusal.code : 'ok');
 const reversed = (transaction_id: string): ReplyBody => ({
   ok: true,
   data: { transaction_id, amount: '25.00', status: 'Completed' },
@@ -90,13 +90,13 @@ const reversed = (transaction_id: string): ReplyBody => ({
 /** Returns all messages that sent the command. */
 const sent = async ({ command }: ApprovalRequest) =>
   (await readOutboxByKey(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
-const auditsOf = async (resource_id: string) =>
+const readAudits = async (resource_id: string) =>
   (
     await bank.owner.query<AuditRecord>('select * from audit where resource_id = $1 order by created_at, action', [
       resource_id,
     ])
   ).rows;
-const decisionsOf = async (approval_id: string) =>
+const readDecisions = async (approval_id: string) =>
   (await readOutboxByKey(bank.pool, approval_id)).filter(({ topic }) => topic === 'approvals');
 async function letStepsAge(): Promise<void> {
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
@@ -106,7 +106,7 @@ async function letStepsAge(): Promise<void> {
 describe('requesting', () => {
   test('stores the request, with its event and audit record, and executes nothing', async () => {
     // contract: four-eyes-20
-    const request = reversalOf();
+    const request = requestReversal();
     const reply = await ask(request, { time: '2026-01-02T03:04:05.678Z' });
     const { approval_id, action, summary, changes } = request;
     const approval = {
@@ -126,7 +126,7 @@ describe('requesting', () => {
     expect(await sent(request)).toEqual([]);
     const fresh = await asked();
     expect(await shown(fresh.approval_id)).toMatchObject({ status: 'Waiting', requested_by: alice });
-    expect((await decisionsOf(fresh.approval_id)).map(({ type, payload }) => [type, payload])).toEqual([
+    expect((await readDecisions(fresh.approval_id)).map(({ type, payload }) => [type, payload])).toEqual([
       [
         'corebanking.approval.requested.v1',
         expect.objectContaining({
@@ -137,7 +137,7 @@ describe('requesting', () => {
         }),
       ],
     ]);
-    expect(await auditsOf(fresh.approval_id)).toMatchObject([
+    expect(await readAudits(fresh.approval_id)).toMatchObject([
       {
         action: 'request_approval',
         actor: alice,
@@ -149,10 +149,10 @@ describe('requesting', () => {
 
   test('a repeat is recognized; another request with the same id is refused; an invalid one is not stored', async () => {
     // contract: four-eyes-11
-    const request = await asked(reversalOf(), { fingerprint: 'a' });
+    const request = await asked(requestReversal(), { fingerprint: 'a' });
     expect(await ask(request, { fingerprint: 'a' })).toMatchObject({ ok: true, replayed: true });
-    expect(codeOf(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
-    const broken = { ...reversalOf(), command: { ...reversalOf().command, data: { reason: 1 } } };
+    expect(replyCode(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
+    const broken = { ...requestReversal(), command: { ...requestReversal().command, data: { reason: 1 } } };
     await ask(broken).catch(() => undefined);
     await expect(shown(broken.approval_id)).rejects.toThrow('dead-lettered');
   });
@@ -162,7 +162,7 @@ describe('approving', () => {
   test('sends the command in the requester’s name, stores its outcome in the approval, and returns it to the approver', async () => {
     // contract: four-eyes-17
     const fingerprint = 'f'.repeat(32);
-    const request = await asked(reversalOf(), { address: '192.0.2.7', idempotency_key: 'key-1', fingerprint });
+    const request = await asked(requestReversal(), { address: '192.0.2.7', idempotency_key: 'key-1', fingerprint });
     const { approval_id, command } = request;
     const message = approving(approval_id);
     await bank.handleCommands([message]);
@@ -197,8 +197,8 @@ describe('approving', () => {
       decided_by: bob,
       outcome: { status: 'success', data: { transaction_id: command.id } },
     });
-    expect((await decisionsOf(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Approved']);
-    expect(await auditsOf(approval_id)).toMatchObject(
+    expect((await readDecisions(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Approved']);
+    expect(await readAudits(approval_id)).toMatchObject(
       [
         {
           action: 'approve_request',
@@ -226,19 +226,19 @@ describe('approving', () => {
   test('requires another person with the scopes of the action, an existing request, and works once', async () => {
     // contract: four-eyes-13
     const { approval_id } = await asked();
-    expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
-    expect(codeOf(await approve(approval_id, bob, { scopes: ['approvals:write', 'accounts:status'] }))).toBe(
+    expect(replyCode(await approve(approval_id, alice))).toBe('own_approval');
+    expect(replyCode(await approve(approval_id, bob, { scopes: ['approvals:write', 'accounts:status'] }))).toBe(
       'insufficient_scope',
     );
-    expect(codeOf(await approve(newId('approval')))).toBe('approval_not_found');
-    expect(codeOf(await approve('apr_x'))).toBe('approval_not_found');
+    expect(replyCode(await approve(newId('approval')))).toBe('approval_not_found');
+    expect(replyCode(await approve('apr_x'))).toBe('approval_not_found');
     expect(await shown(approval_id)).toMatchObject({ status: 'Waiting', decided_by: null });
     await approve(approval_id);
-    expect(codeOf(await approve(approval_id, carol))).toBe('approval_decided');
+    expect(replyCode(await approve(approval_id, carol))).toBe('approval_decided');
     expect(
-      codeOf(await bank.send('reject_request', { ...verdict(approval_id), reason: 'late' }, { actor: carol })),
+      replyCode(await bank.send('reject_request', { ...verdict(approval_id), reason: 'late' }, { actor: carol })),
     ).toBe('approval_decided');
-    expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
+    expect(replyCode(await approve(approval_id, alice))).toBe('own_approval');
   });
 
   test('is refused if the approver could hold the requesting key, or created the approving one', async () => {
@@ -268,8 +268,8 @@ describe('approving', () => {
       [below, beside],
     ];
     for (const [asker, approver] of pairs) {
-      const { approval_id } = await asked(reversalOf(), { actor: asker });
-      expect(codeOf(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
+      const { approval_id } = await asked(requestReversal(), { actor: asker });
+      expect(replyCode(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
     }
     // The first API keys of two installations belong to different programs.
     const [first, second] = [await keyBy('system:bootstrap'), await keyBy('system:bootstrap')];
@@ -278,7 +278,7 @@ describe('approving', () => {
       [ofAlice, bob],
       [first, second],
     ] as [string, string][]) {
-      const { approval_id } = await asked(reversalOf(), { actor: asker });
+      const { approval_id } = await asked(requestReversal(), { actor: asker });
       await bank.handleCommands([approving(approval_id, approver)]);
       expect((await shown(approval_id, asker)).status, `${asker} ${approver}`).toBe('Approved');
     }
@@ -293,7 +293,7 @@ describe('approving', () => {
       await Promise.all(messages.map((message, i) => processes[i % processes.length]?.handleCommands([message])));
       const codes = messages.map(
         ({ headers }) =>
-          processes.flatMap((one) => one.repliesTo(headers['correlation-id'] ?? '')).map(codeOf)[0] ?? 'begun',
+          processes.flatMap((one) => one.repliesTo(headers['correlation-id'] ?? '')).map(replyCode)[0] ?? 'begun',
       );
       expect(codes.toSorted()).toEqual([...Array<string>(5).fill('approval_decided'), 'begun']);
       expect(await sent(request)).toHaveLength(1);
@@ -315,7 +315,7 @@ describe('approving', () => {
       ]);
       const { status } = await shown(request.approval_id);
       expect((await sent(request)).length).toBe(status === 'Approved' ? 1 : 0);
-      expect(await decisionsOf(request.approval_id)).toHaveLength(2);
+      expect(await readDecisions(request.approval_id)).toHaveLength(2);
     }
   });
 
@@ -363,18 +363,20 @@ describe('not approving', () => {
     );
     expect(reply).toMatchObject({ ok: true, data: { status: 'Rejected', reason: 'no receipt', decided_by: bob } });
     expect(await sent(request)).toEqual([]);
-    expect((await auditsOf(request.approval_id)).map(({ action }) => action)).toEqual([
+    expect((await readAudits(request.approval_id)).map(({ action }) => action)).toEqual([
       'request_approval',
       'reject_request',
     ]);
     expect(
-      codeOf(await bank.send('reject_request', { ...verdict(request.approval_id), reason: 'mine' }, { actor: alice })),
+      replyCode(
+        await bank.send('reject_request', { ...verdict(request.approval_id), reason: 'mine' }, { actor: alice }),
+      ),
     ).toBe('own_approval');
   });
 
   test('an approval expires after 24 hours, by the time of the decision; a sweeper records it once', async () => {
     // contract: four-eyes-9
-    const request = await asked(reversalOf(), { time: new Date(Date.now() - 24 * 3_600_000 - 1).toISOString() });
+    const request = await asked(requestReversal(), { time: new Date(Date.now() - 24 * 3_600_000 - 1).toISOString() });
     const { approval_id } = request;
     expect((await shown(approval_id)).status).toBe('Expired');
     const late = await approve(approval_id);
@@ -390,14 +392,14 @@ describe('not approving', () => {
       (await Promise.all([expireApprovals(bank.pool), expireApprovals(bank.pool)])).reduce((sum, count) => sum + count),
     ).toBeGreaterThan(0);
     expect(await expireApprovals(bank.pool)).toBe(0);
-    expect((await decisionsOf(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Expired']);
-    expect((await auditsOf(approval_id)).filter(({ action }) => action === 'expire_approval')).toMatchObject([
+    expect((await readDecisions(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Expired']);
+    expect((await readAudits(approval_id)).filter(({ action }) => action === 'expire_approval')).toMatchObject([
       { actor: 'system', outcome: 'success' },
     ]);
   });
 
   test('an approval that is about to expire can still be approved', async () => {
-    const { approval_id } = await asked(reversalOf(), {
+    const { approval_id } = await asked(requestReversal(), {
       time: new Date(Date.now() - 24 * 3_600_000 + 60_000).toISOString(),
     });
     await approve(approval_id);
@@ -431,7 +433,7 @@ describe('reading', () => {
 
   test('an approval is visible to approvers and to the requester', async () => {
     const dora = `${alice}-dora`;
-    const { approval_id } = await asked(reversalOf(), { actor: dora });
+    const { approval_id } = await asked(requestReversal(), { actor: dora });
     expect(await list(dora, [])).toEqual([approval_id]);
     expect(await list(bob, decider)).toContain(approval_id);
     expect(await list(bob, ['approvals:write', 'accounts:status'])).not.toContain(approval_id);
@@ -444,14 +446,14 @@ describe('reading', () => {
       { approval_id, scopes: decider },
       { actor: bob, bound_client_id: newId('client') },
     );
-    expect(codeOf(bound)).toBe('approval_not_found');
+    expect(replyCode(bound)).toBe('approval_not_found');
   });
 
   test('a bound requester does not learn who decided, and why', async () => {
     const bound = { actor: `${alice}-customer`, bound_client_id: newId('client') };
-    const { approval_id } = await asked(reversalOf(), bound);
+    const { approval_id } = await asked(requestReversal(), bound);
     const rejection = { ...verdict(approval_id), reason: 'looks like fraud' };
-    expect(codeOf(await bank.send('reject_request', rejection, { actor: bob, subject: approval_id }))).toBe('ok');
+    expect(replyCode(await bank.send('reject_request', rejection, { actor: bob, subject: approval_id }))).toBe('ok');
     const one = await bank.send('get_approval', { approval_id, scopes: [] }, bound);
     const all = await bank.send('list_approvals', { scopes: [], limit: 500, order: 'desc' }, bound);
     const hidden = { approval_id, status: 'Rejected', decided_by: null, reason: null };
@@ -462,8 +464,8 @@ describe('reading', () => {
 
   test('by requester shows one’s own approvals, or those of others that one can decide', async () => {
     const gina = `${alice}-gina`;
-    const own = (await asked(reversalOf(), { actor: gina })).approval_id;
-    const other = (await asked(reversalOf(), { actor: alice })).approval_id;
+    const own = (await asked(requestReversal(), { actor: gina })).approval_id;
+    const other = (await asked(requestReversal(), { actor: alice })).approval_id;
     expect(await list(gina, decider, { requested_by: 'me' })).toEqual([own]);
     const others = await list(gina, decider, { requested_by: 'others' });
     expect([others.includes(own), others.includes(other)]).toEqual([false, true]);
@@ -472,9 +474,9 @@ describe('reading', () => {
 
   test('by status shows expired ones as Expired, whether or not that was recorded', async () => {
     const erin = `${alice}-erin`;
-    const old = await asked(reversalOf(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
-    const waiting = await asked(reversalOf(), { actor: erin });
-    const rejected = await asked(reversalOf(), { actor: erin });
+    const old = await asked(requestReversal(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
+    const waiting = await asked(requestReversal(), { actor: erin });
+    const rejected = await asked(requestReversal(), { actor: erin });
     await bank.send('reject_request', { ...verdict(rejected.approval_id), reason: 'no' }, { actor: bob });
     const of = (status: Approval['status']) => list(erin, [], { status });
     const expected = [[waiting], [], [rejected], [old]].map((requests) =>
@@ -502,7 +504,7 @@ describe('an approved key', () => {
       secret_hash: hash(),
     };
     const request: ApprovalRequest = {
-      ...reversalOf(),
+      ...requestReversal(),
       action: 'create_key',
       scopes: ['keys:manage'],
       command: { name: 'create_api_key', id: key_id, key: key_id, data },
@@ -544,14 +546,14 @@ describe('an approved key', () => {
       data: { key_id, created_by: alice, status: 'active' },
     });
     expect(
-      (await auditsOf(key_id)).map(({ action, actor, details }) => [action, actor, details['approved_by']]),
+      (await readAudits(key_id)).map(({ action, actor, details }) => [action, actor, details['approved_by']]),
     ).toEqual([['create_api_key', alice, bob]]);
     expect([await hasUnread(approval_id, alice), await hasUnread(approval_id, bob)]).toEqual([true, false]);
     const secret = hash();
-    expect(codeOf(await claim(approval_id, key_id, hash(), bob))).toBe('approval_not_found');
-    expect(codeOf(await claim(approval_id, newId('key'), hash()))).toBe('approval_decided');
-    expect(codeOf(await claim(approval_id, key_id, secret))).toBe('ok');
-    expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('approval_decided');
+    expect(replyCode(await claim(approval_id, key_id, hash(), bob))).toBe('approval_not_found');
+    expect(replyCode(await claim(approval_id, newId('key'), hash()))).toBe('approval_decided');
+    expect(replyCode(await claim(approval_id, key_id, secret))).toBe('ok');
+    expect(replyCode(await claim(approval_id, key_id, hash()))).toBe('approval_decided');
     expect(await hasUnread(approval_id, alice)).toBe(false);
     const states = (await readOutboxByKey(bank.pool, key_id))
       .filter(({ topic }) => topic === 'api-keys')
@@ -565,7 +567,7 @@ describe('an approved key', () => {
   test('is not shown if it was revoked before', async () => {
     const { approval_id, key_id } = await approvedKey();
     await bank.send('revoke_api_key', { key_id });
-    expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('invalid_status_transition');
+    expect(replyCode(await claim(approval_id, key_id, hash()))).toBe('invalid_status_transition');
   });
 });
 
@@ -575,5 +577,5 @@ test('an account whose unfreezing needs an approval is not changed, because the 
   const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };
   await bank.send('change_account_status', data, { message_id: transition_id });
   const step = (await readOutboxByKey(bank.pool, account_id)).find(({ id }) => id === transition_id);
-  expect([step?.payload['keep_frozen'], step?.partition]).toEqual([true, commandPartition(bucketOf(account_id))]);
+  expect([step?.payload['keep_frozen'], step?.partition]).toEqual([true, commandPartition(bucketForKey(account_id))]);
 });

@@ -6,7 +6,7 @@ import { approvalNotFound } from './decide.ts';
 import { type ApprovalRow, lockApproval, setKeyClaimed } from './store.ts';
 
 /** Returns the id of the key that the approval created, if its secret has not been shown. */
-export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {
+export function findUnreadKey({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {
   const makesKey = request.operation === 'create_api_key' || request.operation === 'rotate_api_key';
   if (!makesKey || outcome?.status !== 'success' || key_claimed_at !== null) return undefined;
   return String(outcome.data['key_id']);
@@ -22,7 +22,7 @@ export async function claimApprovedKey(
 ): Promise<Outcome> {
   const row = await lockApproval(work.client, approval_id);
   if (row?.requested_by !== work.context.actor) return refused(approvalNotFound(approval_id));
-  if (unreadKeyOf(row) !== key_id)
+  if (findUnreadKey(row) !== key_id)
     return refused(
       refusal('approval_decided', 'the secret of this key has been shown before: rotate the key if it was lost'),
     );

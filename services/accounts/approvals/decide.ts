@@ -1,12 +1,12 @@
 import { type ApprovalRequest, approvalLifetimeMs } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { isOneHand } from '../api-keys/key-store.ts';
 import { begun, createEvent, done, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
-import { type ApprovalRow, approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
+import { type ApprovalRow, insertApproval, lockApproval, setVerdict, statusAt, toApproval } from './store.ts';
 
 /**
  * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts a saga
@@ -33,9 +33,9 @@ export async function requestApproval({ client, context, now }: Writing, request
   });
   const { approval_id, action, requested_at } = row;
   const { operation } = row.request;
-  const event = { approval_id, ...factsOf(row), requested_at, expires_at };
+  const event = { approval_id, ...auditFacts(row), requested_at, expires_at };
   return done(
-    approvalOf(row, now),
+    toApproval(row, now),
     [createEvent({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
     { action, operation },
   );
@@ -55,13 +55,13 @@ export function decideRequest(status: 'Approved' | 'Rejected') {
     });
     const event = decisionEvent(work, decided);
     return status === 'Approved'
-      ? begun(stepOf(decided, work), [event])
-      : done(approvalOf(decided, now), [event], factsOf(decided));
+      ? begun(toStep(decided, work), [event])
+      : done(toApproval(decided, now), [event], auditFacts(decided));
   };
 }
 
 /** Returns the facts about an approval for the audit. */
-export function factsOf({ action, request: { operation }, requested_by }: ApprovalRow) {
+export function auditFacts({ action, request: { operation }, requested_by }: ApprovalRow) {
   return { action, operation, requested_by };
 }
 
@@ -92,8 +92,8 @@ async function lockDecidable(
  * Returns the approved command in the requester's name. The time of the approval is its time of acceptance and becomes
  * its created_at.
  */
-function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
-  const { name, id, key, bucket = bucketOf(key), data } = command;
+function toStep({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
+  const { name, id, key, bucket = bucketForKey(key), data } = command;
   const { request_id, actor, address, idempotency_key, fingerprint, staff, bound_client_id } = asked;
   const sent: Partial<MessageContext> = { address, idempotency_key, fingerprint, staff, bound_client_id };
   const approved = {
@@ -108,7 +108,7 @@ export function decisionEvent(moment: Moment, row: ApprovalRow): OutboxEvent {
   const { approval_id, status, decided_by, decided_at, expires_at } = row;
   return createEvent(moment, 'corebanking.approval.decided.v1', approval_id, {
     approval_id,
-    ...factsOf(row),
+    ...auditFacts(row),
     status: status as Exclude<ApprovalRow['status'], 'Waiting'>,
     decided_by,
     decided_at: decided_at ?? expires_at,

@@ -34,7 +34,7 @@ export function statusAt(
 }
 
 /** Converts a row to the approval that callers see at the time `now`. */
-export function approvalOf(row: ApprovalRow, now: string): Approval {
+export function toApproval(row: ApprovalRow, now: string): Approval {
   const { scopes: _scopes, command: _command, context: _context, key_claimed_at: _claimed, outcome, ...approval } = row;
   return { ...approval, status: statusAt(row, now), ...(outcome === null ? {} : { outcome }) };
 }

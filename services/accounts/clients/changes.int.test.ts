@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Client } from '#libs/contracts/clients.ts';
-import { etagOf } from '#libs/contracts/etag.ts';
+import { computeEtag } from '#libs/contracts/etag.ts';
 import type { Note } from '#libs/contracts/notes.ts';
 import { corporate, newAccount, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 import { clientFilters } from './client-store.ts';
@@ -75,21 +75,21 @@ describe('names', () => {
 describe('If-Match', () => {
   test('only the named version is changed; otherwise the refusal is version_mismatch, and nothing is written', async () => {
     const client_id = await newClient(bank, { ...retail, metadata: { b: '1', a: '2' } });
-    const first = etagOf(await read(client_id));
+    const first = computeEtag(await read(client_id));
     const patch = (if_match: string[] | undefined, email: string) =>
       bank.send('update_client', { client_id, changes: { email }, if_match });
     expect(await patch(['"x"', first], 'b@example.com')).toMatchObject({ ok: true });
-    const second = etagOf(await read(client_id));
+    const second = computeEtag(await read(client_id));
     expect(second).not.toBe(first);
     for (const stale of [[first], []])
       expect(await patch(stale, 'c@example.com')).toMatchObject({ ok: false, refusal: { code: 'version_mismatch' } });
-    expect(etagOf(await read(client_id))).toBe(second);
+    expect(computeEtag(await read(client_id))).toBe(second);
     expect(await patch(undefined, 'd@example.com')).toMatchObject({ ok: true });
   });
 
   test('only one of ten concurrent changes of one version succeeds', async () => {
     const client_id = await newClient(bank);
-    const if_match = [etagOf(await read(client_id))];
+    const if_match = [computeEtag(await read(client_id))];
     const replies = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         bank.send('update_client', { client_id, changes: { address: `House ${i}` }, if_match }),

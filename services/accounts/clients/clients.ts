@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { identityFields } from '#libs/contracts/clients.ts';
 import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusal } from '#libs/contracts/errors.ts';
-import { etagOf } from '#libs/contracts/etag.ts';
+import { computeEtag } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
 import { type Asked, createEvent, done, type Outcome, refused, type Work } from '../outcome.ts';
@@ -67,7 +67,7 @@ export async function createClients(
     const row = rows[i];
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
-    const event = { client_id, client_type, created_at, ...namesOf(row), ...askedBy(context) };
+    const event = { client_id, client_type, created_at, ...pickNames(row), ...askedBy(context) };
     if (others.includes(row)) {
       // An import finds its earlier rows by their external_id, so that is named first.
       if (taken.has(row.external_id)) return refused(nameTaken);
@@ -93,7 +93,7 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (!row) return refused(clientNotFound(data.client_id));
   const gone = row.erased_at === null ? undefined : refusedFor(row.client_id, 'erased');
   if (gone) return refused(gone);
-  if (data.if_match?.includes(etagOf(toClient(row))) === false)
+  if (data.if_match?.includes(computeEtag(toClient(row))) === false)
     return refused(
       refusal('version_mismatch', `client ${data.client_id} has changed: If-Match does not name its current version`),
     );
@@ -109,7 +109,7 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (taken) return refused(taken === 'clients_active_ussd_phone' ? phoneTaken : nameTaken);
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
-  const event = { client_id, client_type, changed_fields, updated_at, ...namesOf(updated), ...askedBy(context) };
+  const event = { client_id, client_type, changed_fields, updated_at, ...pickNames(updated), ...askedBy(context) };
   const events = [createEvent(work, 'corebanking.client.updated.v1', client_id, event)];
   return done(toClient(updated), events, { changed_fields, ...identities(row, updated) });
 }

@@ -16,7 +16,7 @@ function item(partition: number, name: (typeof names)[number], id: string): Item
 }
 
 const itemKind = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
-const commandIdOf = ({ content }: Item) => (content.kind === 'request' ? [content.context.message_id] : []);
+const commandIds = ({ content }: Item) => (content.kind === 'request' ? [content.context.message_id] : []);
 
 const isReply = (one: Item) => itemKind(one) === 'ledger_reply';
 
@@ -32,7 +32,7 @@ test('every item occurs once, replies before commands, otherwise in the order of
         for (const group of groups) {
           expect(group.length).toBeGreaterThan(0);
           expect(new Set(group.map(itemKind)).size).toBe(1);
-          const ids = group.flatMap(commandIdOf);
+          const ids = group.flatMap(commandIds);
           expect(new Set(ids).size).toBe(ids.length);
           const partitions = new Set(group.map(({ message }) => message.partition));
           for (const partition of partitions) {

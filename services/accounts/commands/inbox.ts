@@ -1,7 +1,7 @@
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
@@ -171,7 +171,7 @@ export function stepMessage(step: Step, prefix: string): OutboxEvent {
     context: { time, request_id, actor, traceparent },
     detail: { approved },
   } = step;
-  const partition = commandPartition(approved?.bucket ?? bucketOf(account_id));
+  const partition = commandPartition(approved?.bucket ?? bucketForKey(account_id));
   const type = messageType(step.message);
   const context = approved?.context ?? { message_id: step_id, time, request_id, actor };
   const headers = toHeaders({

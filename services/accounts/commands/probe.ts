@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { source } from '#libs/contracts/envelope.ts';
-import { type IdKind, idOf } from '#libs/contracts/ids.ts';
+import { formatId, type IdKind } from '#libs/contracts/ids.ts';
 import { type MessageData, type MessageName, messageType } from '#libs/contracts/messages.ts';
 import type { Decoded } from './decode.ts';
 
 const bits = () => randomBytes(16).toString('hex');
-const newId = (kind: IdKind) => idOf(kind, bits());
+const newId = (kind: IdKind) => formatId(kind, bits());
 const text = 'probe';
 
 /**

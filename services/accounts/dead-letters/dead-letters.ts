@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { type MessageData, type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type OutgoingMessage, PublishError } from '#libs/kafka/publish/publish.ts';
@@ -40,7 +40,7 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   // is listed once.
   const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
-    dead_letter_id: idOf('dead_letter', digest([topic, ...origin].join(' '), message)),
+    dead_letter_id: formatId('dead_letter', digest([topic, ...origin].join(' '), message)),
     topic,
     partition,
     offset,

@@ -4,9 +4,9 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { byTime, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import { replyToUnknown } from '#libs/service/dead-lettered.ts';
-import { unreadKeyOf } from '../approvals/claim-key.ts';
+import { findUnreadKey } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
-import { type ApprovalRow, approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
+import { type ApprovalRow, approvalColumns, findApproval, toApproval } from '../approvals/store.ts';
 import type { Read } from './queries.ts';
 
 /** An approval is shown to its requester and to everyone who may decide it. */
@@ -17,7 +17,7 @@ const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[
 
 /** A bound requester is the bank's customer, who does not learn which member of staff decided, and why. */
 function shownTo({ bound_client_id }: MessageContext, row: ApprovalRow, now: string): Approval {
-  const approval = approvalOf(row, now);
+  const approval = toApproval(row, now);
   return bound_client_id === undefined ? approval : { ...approval, decided_by: null, reason: null };
 }
 
@@ -62,6 +62,6 @@ export async function getApproval(
     return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };
   return {
     ok: true,
-    data: { approval: shownTo(context, row, now), has_unread_key: isOwn && unreadKeyOf(row) !== undefined },
+    data: { approval: shownTo(context, row, now), has_unread_key: isOwn && findUnreadKey(row) !== undefined },
   };
 }

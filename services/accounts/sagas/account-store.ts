@@ -1,7 +1,7 @@
 import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { AccountMaster, AccountStatus } from '#libs/contracts/accounts.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
 
@@ -17,7 +17,7 @@ export type AccountRow = Omit<AccountMaster, 'external_id' | 'metadata'> & {
 
 /** Converts a row to the account that callers see. */
 export function toAccountMaster({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
-  return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
+  return { ...row, ...pickNames({ external_id, metadata }), created_at, updated_at };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
@@ -58,11 +58,11 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
     topic: 'ledger.commands',
     type: messageType('open_ledger_account'),
     time: '2026-01-02T03:04:05.678Z',
-    partition: commandPartition(bucketOf(account_id)),
+    partition: commandPartition(bucketForKey(account_id)),
     headers: {
       'correlation-id': account_id,
       'reply-topic': 'p.accounts.commands',
-      'reply-partition': String(commandPartition(bucketOf(account_id))),
+      'reply-partition': String(commandPartition(bucketForKey(account_id))),
       actor: 'key:key_tester',
       'request-id': 'req-1',
       traceparent: '00-aa-bb-01',
@@ -311,7 +311,7 @@ test('a status change is sent to the ledger, gets its reply with the status, and
     headers: { 'correlation-id': change.transition_id },
     payload: { transition_id: change.transition_id, account_id, status: 'Frozen' },
   });
-  expect(step?.partition).toBe(commandPartition(bucketOf(account_id)));
+  expect(step?.partition).toBe(commandPartition(bucketForKey(account_id)));
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Frozen', version: 2 })]);
   const updated_at = '2030-01-01T00:00:02.000Z';
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { IdKind } from '#libs/contracts/ids.ts';
-import { bucketOf, idOf } from '#libs/contracts/ids.ts';
+import { bucketForKey, formatId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
@@ -36,7 +36,7 @@ export type Harness = Awaited<ReturnType<typeof startHarness>>;
 export const useAccounts = (): Harness => useStarted(startHarness);
 
 export function newId(kind: IdKind): string {
-  return idOf(kind, randomBytes(16).toString('hex'));
+  return formatId(kind, randomBytes(16).toString('hex'));
 }
 
 const password = 'only-for-tests';
@@ -187,7 +187,7 @@ export function received(
 ): ReceivedMessage {
   return {
     topic,
-    partition: commandPartition(bucketOf(key)),
+    partition: commandPartition(bucketForKey(key)),
     offset: offsets++,
     key,
     value: value === null ? null : Buffer.from(value),

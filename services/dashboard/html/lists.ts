@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { endOf, momentOf, zoneText } from '#libs/service/formats.ts';
+import { endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { type CsvColumn, csvOf } from './csv.ts';
@@ -130,8 +130,8 @@ function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchPa
   const parameters = without(given, 'from_day', 'to_day');
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));
-  if (from !== null) parameters.set('from', momentOf(from));
-  if (to !== null) parameters.set('to', endOf(to));
+  if (from !== null) parameters.set('from', startOfDay(from));
+  if (to !== null) parameters.set('to', endOfDay(to));
   for (const [name, value] of Object.entries(fixed)) parameters.set(name, value);
   return parameters;
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { type CapturedHold, type Hold, holdStatus } from '#libs/contracts/holds.ts';
-import { amountText, dayOf, endOf, plainMoney } from '#libs/service/formats.ts';
+import { amountText, bankDay, endOfDay, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -44,7 +44,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
   addPart(app, '/holds', { title: 'Holds', scope: 'transactions:read' }, listOf, columns, placeAction);
   addPlacing(app, secrets);
   addPage(app, holdUrl(':hold_id'), { title: 'Hold', scope: 'transactions:read' }, async (visit) => {
-    const hold = await holdOf(visit);
+    const hold = await newHold(visit);
     const said = ['placed', 'captured', 'released'].find((name) => visit.query.has(name));
     return {
       title: `Hold of ${amountText(hold.amount, hold.currency)}`,
@@ -55,7 +55,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
   addRelease(app, secrets);
 }
 
-const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
+const newHold = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
 
 const listOf = ({ id, person }: Visit): List<Hold> => ({
   path: `/accounts/${id}/holds`,
@@ -85,7 +85,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
   );
   const url = `${holdsUrl(':account_id')}/new`;
   const ownedIn = (visit: Visit) => ownedOf(visit, visit.id);
-  const dayIn = ({ now }: Visit, days: number) => dayOf(now + days * dayMs);
+  const dayIn = ({ now }: Visit, days: number) => bankDay(now + days * dayMs);
   addFormPage(app, url, page, {
     async draw(visit, sent, wrong) {
       const before = task.valuesOf(visit, sent);
@@ -106,7 +106,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
       const after = sumText(availableOf(account), amount, currency, -1n);
       return task.summarise(visit, {
         path: `/accounts/${account_id}/holds`,
-        body: { amount, currency, expires_at: endOf(until), ...texts },
+        body: { amount, currency, expires_at: endOfDay(until), ...texts },
         facts: [
           ['Amount', amountText(amount, currency)],
           ['Customer', owner && nameOf(owner)],
@@ -138,17 +138,17 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
   const url = `${holdUrl(':hold_id')}/capture`;
   addFormPage(app, url, page, {
     async draw(visit, sent, wrong) {
-      const hold = await holdOf(visit);
+      const hold = await newHold(visit);
       if (hold.status !== 'Active') return { goTo: holdUrl(hold.hold_id) };
       const before = task.valuesOf(visit, sent);
-      const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
+      const values = before.size > 0 ? before : new URLSearchParams({ amount: remainingMinor(hold) });
       return captureForm(visit, hold, await ownedOf(visit, hold.account_id), values, wrong);
     },
     async take(visit) {
       const { fields } = visit;
-      const hold = await holdOf(visit);
+      const hold = await newHold(visit);
       const { currency, hold_id } = hold;
-      const left = leftOf(hold);
+      const left = remainingMinor(hold);
       const entered = enteredIn(['to_number', 'description', 'keep'], fields);
       const { to_number, description, keep } = entered;
       const { account, owner } = await ownedOf(visit, hold.account_id);
@@ -217,11 +217,11 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
     secrets,
   );
   addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
-    const hold = await holdOf(visit);
+    const hold = await newHold(visit);
     const { account, owner } = await ownedOf(visit, hold.account_id);
     const { hold_id, currency } = hold;
     if (hold.status !== 'Active') return { goTo: holdUrl(hold_id) };
-    const left = leftOf(hold);
+    const left = remainingMinor(hold);
     const available = availableOf(account);
     const after = sumText(available, left, currency, 1n);
     return task.summarise(visit, {
@@ -244,11 +244,12 @@ const holdUrl = (holdId: string) => `/admin/ui/holds/${holdId}`;
 const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/holds`;
 
 /** Returns the amount that is still reserved, or would be if the hold were Active. */
-const leftOf = ({ amount, captured_amount, currency }: Hold): string => sumText(amount, captured_amount, currency, -1n);
+const remainingMinor = ({ amount, captured_amount, currency }: Hold): string =>
+  sumText(amount, captured_amount, currency, -1n);
 
 function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): Html {
   const release = (hold: Hold) =>
-    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${amountText(leftOf(hold), hold.currency)}">Release</a>`}`;
+    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${amountText(remainingMinor(hold), hold.currency)}">Release</a>`}`;
   return table<Hold>(
     'Holds',
     [
@@ -293,7 +294,7 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
     ['Status', statusOf(status)],
     ['Amount', html`<strong class="balance">${amountText(hold.amount, currency)}</strong>`],
     ['Captured', amountText(hold.captured_amount, currency)],
-    ['Still held', status === 'Active' && html`<strong>${amountText(leftOf(hold), currency)}</strong>`],
+    ['Still held', status === 'Active' && html`<strong>${amountText(remainingMinor(hold), currency)}</strong>`],
     ['Customer', owner && idLink(owner.client_id, nameOf(owner))],
     [
       'Account',
@@ -347,7 +348,7 @@ function captureForm(visit: Visit, hold: Hold, owned: Owned, values: URLSearchPa
     hint: scopes.has('transactions:write') ? 'Its number. Empty: paid out in cash.' : 'Its number.',
   };
   const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
-  const left = `${amountText(leftOf(hold), hold.currency)} are still held.`;
+  const left = `${amountText(remainingMinor(hold), hold.currency)} are still held.`;
   const description = descriptionField('Printed on the statement. Empty: that of the hold.');
   const inputs = [amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), description];
   const content = html`${inputsOf(inputs, values, wrong)}

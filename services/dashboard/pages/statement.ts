@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Entry } from '#libs/contracts/entries.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
-import { amountText, dayOf, endOf, momentOf, zoneText } from '#libs/service/formats.ts';
+import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { csvOf } from '../html/csv.ts';
@@ -35,7 +35,7 @@ export function addStatement(app: FastifyInstance): void {
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
-      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, dayOf(visit.now))}${copies(here, statement, period)}
+      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
 <p class="quiet">Made ${timeOf(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
@@ -43,7 +43,7 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
   addApiPage(app, `${url}.html`, page, (visit) => {
     const { from_day, to_day } = periodIn(visit);
     return visit.api.getHtml(
-      `${pathOf(visit)}?${new URLSearchParams({ from: momentOf(from_day), to: endOf(to_day) })}`,
+      `${pathOf(visit)}?${new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) })}`,
     );
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
@@ -60,12 +60,12 @@ const pathOf = ({ id }: Visit) => `/accounts/${id}/statement`;
 
 /** The requested days; by default, this month up to today. */
 function periodIn({ query, now }: Visit): Period {
-  const today = dayOf(now);
+  const today = bankDay(now);
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };
 }
 
 function parametersOf({ from_day, to_day }: Period): URLSearchParams {
-  return new URLSearchParams({ from: momentOf(from_day), to: endOf(to_day), limit: String(pageSize) });
+  return new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day), limit: String(pageSize) });
 }
 
 async function read(api: Api, path: string, period: Period): Promise<{ statement: Statement; isCut: boolean }> {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import type { PostingTotals } from '#libs/contracts/statistics.ts';
-import { dayOf, momentOf, moneyText, timeText } from '#libs/service/formats.ts';
+import { bankDay, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type Visit } from '../html/frame.ts';
@@ -20,9 +20,9 @@ type Total = PostingTotals['totals'][number];
 export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
     const { api, person, now } = visit;
-    const day = dayOf(now);
+    const day = bankDay(now);
     const [totals, operations, waiting] = await Promise.all([
-      known(api.get<PostingTotals>(`/admin/posting-totals?from=${momentOf(day)}`)),
+      known(api.get<PostingTotals>(`/admin/posting-totals?from=${startOfDay(day)}`)),
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
     ]);

@@ -2,7 +2,7 @@ import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { kindOf } from '#libs/contracts/ids.ts';
+import { kindFromField } from '#libs/contracts/ids.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { networkOf } from '../http/network.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
@@ -122,7 +122,7 @@ export function undecodable(request: FastifyRequest): Refused {
   const path = request.url.split('?', 1)[0] ?? '';
   for (const { form } of routes.values()) {
     const [name, value = ''] = Object.entries(form.exec(path)?.groups ?? {})[0] ?? [];
-    const kind = kindOf(name);
+    const kind = kindFromField(name);
     if (kind) return notFound(kind, value);
     if (name === 'accountNumber') return numberNotFound(value);
   }

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { etagOf } from '#libs/contracts/etag.ts';
+import { computeEtag } from '#libs/contracts/etag.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
@@ -25,7 +25,7 @@ export function send(
 
 /** Sets the ETag of a response that can be used in If-Match. */
 export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): void {
-  if (versioned) reply.header('etag', etagOf(data as object));
+  if (versioned) reply.header('etag', computeEtag(data as object));
 }
 
 /** It does not say that nothing was executed, because the reader may ask for the outcome of another request. */

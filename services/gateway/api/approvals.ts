@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { scopesOf } from '../access/caller.ts';
 import { type FourEyes, isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
@@ -75,7 +75,7 @@ export async function askForApproval(
   const { endpoint, params, body, bits, acceptedAt } = request;
   const { name } = plan;
   if (!isApprovable(name)) throw new TypeError(`${name} cannot wait for an approval`);
-  const approval_id = idOf('approval', bits);
+  const approval_id = formatId('approval', bits);
   const { scopes, summary, changes, refusal } = question;
   const path = endpoint.path.replace(/:(\w+)/g, (_, parameter: string) => params[parameter] ?? '');
   const data = {

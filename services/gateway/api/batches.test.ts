@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
-import { bucketOf, bucketOfId, idKey } from '#libs/contracts/ids.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { bucketForKey, bucketOfId, idKey } from '#libs/contracts/ids.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { type Answer, ids, ok, refused, type Service, samples, testApp, useTestCaller } from '../test/test-app.ts';
@@ -13,7 +13,7 @@ const key = { 'idempotency-key': 'k' };
 const accounts = [
   ...Map.groupBy(
     Array.from({ length: 200 }, (_, i) => `acc_${String(i).padStart(32, '0')}`),
-    (id) => commandPartition(bucketOf(id)),
+    (id) => commandPartition(bucketForKey(id)),
   ).values(),
 ].map(([first = '']) => first);
 const [one, two, three] = accounts as [string, string, string];
@@ -68,8 +68,8 @@ describe('messages', () => {
           ce_id,
           given,
         ]),
-      ).toEqual([['test.ledger.batches', commandPartition(bucketOf(one)), one, batch_id, 'k']]);
-      expect(bucketOfId(batch_id)).toBe(bucketOf(one));
+      ).toEqual([['test.ledger.batches', commandPartition(bucketForKey(one)), one, batch_id, 'k']]);
+      expect(bucketOfId(batch_id)).toBe(bucketForKey(one));
       expect(JSON.parse(String(sent[0]?.value))).toEqual({
         batch_id,
         mode,
@@ -111,7 +111,7 @@ describe('messages', () => {
     expect((await post(bound, { metadata: names.metadata }))[1].data).toMatchObject({ metadata: names.metadata });
     expect((await post({}, {}))[1].data).not.toHaveProperty('metadata');
     expect((await post(bound, names))[1]).toMatchObject({ code: 'insufficient_scope' });
-    expect(made.sent.map(({ value }) => namesOf(JSON.parse(String(value))))).toEqual([
+    expect(made.sent.map(({ value }) => pickNames(JSON.parse(String(value))))).toEqual([
       names,
       { metadata: names.metadata },
       {},

@@ -1,12 +1,12 @@
 import { setImmediate as otherRequests } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { type Batch, type BatchHead, batchOf, batchSchema, type ItemResult } from '#libs/contracts/batches.ts';
+import { type Batch, type BatchHead, batchSchema, buildBatch, type ItemResult } from '#libs/contracts/batches.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Refusal, Violation } from '#libs/contracts/errors.ts';
-import { idOf, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
+import { formatId, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Caller } from '../access/caller.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
@@ -56,7 +56,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     reply: FastifyReply,
   ): Promise<void> {
     const { caller } = origin;
-    const batch_id = idOf('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
+    const batch_id = formatId('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
     // Their ids are not sent: the ledger derives those of the items from the batch id.
     const plans = body.items.map(({ transaction, transfer }): ItemPlan => {
       const input = { params: {}, caller, acceptedAt, bits };
@@ -73,7 +73,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     await otherRequests();
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
-    const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin: from }, refused);
+    const { results, isReplayed } = collectResults(outcome, { batch_id, mode: body.mode, origin: from }, refused);
     if (isReplayed) reply.header('idempotent-replayed', 'true');
     const isDecided = results.length > 0;
     const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
@@ -82,9 +82,9 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
       mode: body.mode,
       actor: caller.actor,
       created_at: createdAt(results) ?? at.toISOString(),
-      ...namesOf(body),
+      ...pickNames(body),
     };
-    const batch = batchOf(
+    const batch = buildBatch(
       head,
       plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
@@ -161,7 +161,7 @@ function commandOf(
     const { transaction_id: _, ...transaction } = data;
     return { transaction };
   });
-  const data = { batch_id, mode, items, ...namesOf(names) };
+  const data = { batch_id, mode, items, ...pickNames(names) };
   return { name: 'create_batch', id: batch_id, key: plans[0]?.key ?? '', data, acceptedAt };
 }
 
@@ -175,7 +175,7 @@ function createdAt(results: readonly ItemResult[]): string | undefined {
  * Returns the results in the order of the items, or none if they are not known yet. Throws a refusal of the whole
  * batch, or service_unavailable if it was not sent or is a repeat without a reply.
  */
-function resultsOf(
+function collectResults(
   outcome: Outcome<MessageResult<'create_batch'>>,
   { batch_id, mode, origin }: { batch_id: string; mode: Body['mode']; origin: Origin },
   destinationRefused: (index: number) => void,
@@ -210,7 +210,7 @@ function pendingItem(plan: ItemPlan, index: number, batch_id: string, acceptedAt
   const bits = itemBits(batch_id, index);
   const [kind, id] =
     'transfer_id' in plan.data
-      ? ['transfer', { transfer_id: idOf('transfer', bits) }]
-      : ['transaction', { transaction_id: idOf('transaction', bits) }];
+      ? ['transfer', { transfer_id: formatId('transfer', bits) }]
+      : ['transaction', { transaction_id: formatId('transaction', bits) }];
   return { index, status: 'Pending', [kind as string]: { ...plan.pending?.(acceptedAt), batch_id, ...(id as object) } };
 }

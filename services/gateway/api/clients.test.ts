@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { etagOf } from '#libs/contracts/etag.ts';
+import { computeEtag } from '#libs/contracts/etag.ts';
 import { ids, ok, refused, samples, testApp, useTestCaller } from '../test/test-app.ts';
 
 /** Tests the contract of versions of clients, and of the fields that a bound caller cannot change. */
 const start = useTestCaller();
 const path = `/clients/${ids.client}`;
-const tag = etagOf(samples.client);
+const tag = computeEtag(samples.client);
 
 test('responses with a client have the ETag of their content', async () => {
   const { call } = await start(() => ok(samples.client));

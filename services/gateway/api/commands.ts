@@ -2,9 +2,9 @@ import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { identityFields } from '#libs/contracts/clients.ts';
 import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
-import { bucketOf, bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
+import { bucketForKey, bucketOfId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Check } from '#libs/contracts/operations.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
@@ -88,7 +88,7 @@ const accountPlanners = {
   },
   change_account_status({ params, body: { status, reason = null, note = null }, bits }) {
     const account_id = pathId('account_id', params);
-    const transition_id = idOf('transition', bits);
+    const transition_id = formatId('transition', bits);
     return {
       id: transition_id,
       key: account_id,
@@ -101,7 +101,7 @@ const accountPlanners = {
 /** A note is read in the list of its client or account. */
 function notePlan<F extends 'client_id' | 'account_id'>(field: F, { params, body, bits }: Input<{ note: string }>) {
   const id = pathId(field, params);
-  const note_id = idOf('note', bits);
+  const note_id = formatId('note', bits);
   const data = { note_id, [field]: id, note: body.note } as { note_id: string; note: string } & Record<F, string>;
   return { id: note_id, key: id, data, resource: { note_id }, location: `/${field.replace('_id', 's')}/${id}/notes` };
 }
@@ -115,7 +115,7 @@ const moneyPlanners = {
   create_transaction({ body, bits }) {
     const account_id = knownForm('account', body.account_id);
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
-    const fields = { account_id, transaction_type, amount, currency, description, reference, ...namesOf(body) };
+    const fields = { account_id, transaction_type, amount, currency, description, reference, ...pickNames(body) };
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
     const plan = creation(
       'transaction_id',
@@ -133,7 +133,7 @@ const moneyPlanners = {
     const from_account_id = knownForm('account', body.from_account_id);
     const to_account_id = knownForm('account', body.to_account_id);
     const { amount, currency = null, description = null } = body;
-    const fields = { from_account_id, to_account_id, amount, currency, description, ...namesOf(body) };
+    const fields = { from_account_id, to_account_id, amount, currency, description, ...pickNames(body) };
     const plan = creation(
       'transfer_id',
       withBucket(bits, from_account_id),
@@ -163,7 +163,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
       const reverses_transaction_id = pathId('transaction_id', params);
       // The command is in the bucket of the original transaction, which may still be waiting there.
       const bucket = bucketOfId(reverses_transaction_id);
-      const fields = { reverses_transaction_id, reason: body.reason, ...namesOf(body) };
+      const fields = { reverses_transaction_id, reason: body.reason, ...pickNames(body) };
       const plan = creation(
         'transaction_id',
         inBucket(bits, bucket),
@@ -207,7 +207,7 @@ const deadLetterPlanners = {
 function bookPlanners({ forwarder }: CommandDependencies) {
   return {
     verify_books({ bits, acceptedAt }) {
-      const verification_id = idOf('verification', bits);
+      const verification_id = formatId('verification', bits);
       return {
         id: verification_id,
         key: verification_id,
@@ -239,7 +239,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
       if (lacking.length > 0)
         throw refuse('insufficient_scope', `a key cannot have scopes that its creator lacks: ${lacking.join(', ')}`);
       if (client_id !== null) knownForm('client', client_id);
-      const apiKey = makeApiKey(environment, idOf('key', bits));
+      const apiKey = makeApiKey(environment, formatId('key', bits));
       const not_after = new Date(acceptedAt.getTime() + keyMaxLifetimeMs).toISOString();
       const plan = creation('key_id', bits, (key_id) => ({
         key_id,
@@ -263,7 +263,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
     rotate_api_key({ params, body: { overlap_seconds }, bits, caller, acceptedAt }) {
       const rotates_key_id = pathId('key_id', params);
       // The environment is that of the old key. This gateway may not know it yet.
-      const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', idOf('key', bits));
+      const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', formatId('key', bits));
       const endsMs = acceptedAt.getTime() + overlap_seconds * 1000 + seenWithinMs;
       const fields = {
         rotates_key_id,
@@ -276,7 +276,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
       return {
         ...plan,
         // In the bucket of the new key, whose id a caller may read.
-        bucket: bucketOf(plan.id),
+        bucket: bucketForKey(plan.id),
         async finish(data, replayed) {
           await Promise.all([
             apiKeys.seen(plan.id, () => true),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { idsOf, replySchema } from '#libs/contracts/envelope.ts';
+import { idsForLog, replySchema } from '#libs/contracts/envelope.ts';
 import { type Refusal, unknownRepeat } from '#libs/contracts/errors.ts';
 import { type MessageData, type MessageName, type MessageResult, messages } from '#libs/contracts/messages.ts';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
@@ -78,7 +78,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
     } catch (error) {
       if (isRefused(error)) return notSent;
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
-      logger.warn({ err: error, message: name, ...idsOf(message.headers), stage }, 'no reply');
+      logger.warn({ err: error, message: name, ...idsForLog(message.headers), stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
       leave(isAnswered);
@@ -157,7 +157,7 @@ function readReply<N extends MessageName>(
     return { kind: 'done', data: messages[name].result.parse(reply.data) as MessageResult<N>, replayed };
   } catch (error) {
     logger.error(
-      { err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] },
+      { err: error, message: name, ...idsForLog(request.headers), correlation_id: headers['correlation-id'] },
       'a reply cannot be read',
     );
     return { kind: 'failed', stage: 'malformed' };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { batchOf } from '#libs/contracts/batches.ts';
+import { buildBatch } from '#libs/contracts/batches.ts';
 import { type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { deadLettered } from '#libs/contracts/errors.ts';
@@ -69,7 +69,10 @@ const creating: { [N in EndpointName]?: { url: string; body: object; data: objec
     {
       url: '/batches',
       body: { mode: 'atomic', items: [{ transaction: deposit }] },
-      data: batchOf({ batch_id: `bat_${'a'.repeat(32)}`, mode: 'atomic', actor: 'x', created_at: hold.created_at }, []),
+      data: buildBatch(
+        { batch_id: `bat_${'a'.repeat(32)}`, mode: 'atomic', actor: 'x', created_at: hold.created_at },
+        [],
+      ),
     },
   ],
   create_webhook: [{ url: '/webhooks', body: { url: webhook.url, event_types: ['*'] }, data: webhook }],

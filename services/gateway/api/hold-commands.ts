@@ -1,5 +1,5 @@
-import { bucketOfId, debitLegId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { bucketOfId, debitLegId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
 import { about, creation, type Planners } from './plan.ts';
@@ -9,7 +9,7 @@ export const holdPlanners = {
   place_hold({ params, body, bits }) {
     const account_id = pathId('account_id', params);
     const { amount, currency = null, description = null, reference = null, expires_at = null } = body;
-    const fields = { account_id, amount, currency, description, reference, expires_at, ...namesOf(body) };
+    const fields = { account_id, amount, currency, description, reference, expires_at, ...pickNames(body) };
     return creation('hold_id', withBucket(bits, account_id), (hold_id) => ({ hold_id, ...fields }), account_id);
   },
   capture_hold({ params, body, bits, caller }) {
@@ -19,7 +19,7 @@ export const holdPlanners = {
     if (!caller.scopes.has(needed))
       throw refuse('insufficient_scope', `the scope ${needed} is required for this capture`);
     const bucket = bucketOfId(hold_id);
-    const transfer_id = idOf('transfer', inBucket(bits, bucket));
+    const transfer_id = formatId('transfer', inBucket(bits, bucket));
     const transaction_id = debitLegId(transfer_id);
     const [resource, location] =
       to_account_id === null
@@ -30,7 +30,7 @@ export const holdPlanners = {
       id: transaction_id,
       key: hold_id,
       bucket,
-      data: { transaction_id, hold_id, amount, to_account_id, final, description, ...namesOf(body) },
+      data: { transaction_id, hold_id, amount, to_account_id, final, description, ...pickNames(body) },
       resource: { ...resource, hold_id },
       location,
     };

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { v7 } from 'uuid';
 import { sortKeys } from '#libs/contracts/etag.ts';
-import { bucketOf, idBits } from '#libs/contracts/ids.ts';
+import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 
 /** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
 /** Appends a check byte. */
-const checked = (digits: string): string => digits + bucketOf(digits).toString(16).padStart(2, '0');
+const checked = (digits: string): string => digits + bucketForKey(digits).toString(16).padStart(2, '0');
 
 /**
  * Returns new bits: a UUIDv7 of this time (in ms since 1970), so that ids of the same time are close together in an

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
-import { type IdField, idOf, kindOf } from '#libs/contracts/ids.ts';
+import { formatId, type IdField, kindFromField } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
@@ -75,6 +75,6 @@ const paths = {
 
 /** Plans a command that creates a resource, whose id has these bits and is also that of the command. */
 export function creation<D>(field: keyof typeof paths, bits: string, data: (id: string) => D, key?: string) {
-  const id = idOf(kindOf(field), bits);
+  const id = formatId(kindFromField(field), bits);
   return { id, key: key ?? id, data: data(id), resource: { [field]: id }, location: `${paths[field]}/${id}` };
 }

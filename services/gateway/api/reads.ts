@@ -1,5 +1,5 @@
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/accounts.ts';
-import { bucketOf, bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
+import { bucketForKey, bucketOfId, isId, kindFromField } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { isScan } from '#libs/contracts/searches.ts';
@@ -48,7 +48,7 @@ export interface Document {
 /** Returns the ids in the path. Throws the 404 of the resource if one is malformed. */
 function pathIds(params: Record<string, string>): Record<string, string> {
   for (const name in params) {
-    const kind = kindOf(name);
+    const kind = kindFromField(name);
     if (kind) knownForm(kind, params[name]);
   }
   return params;
@@ -57,7 +57,7 @@ function pathIds(params: Record<string, string>): Record<string, string> {
 /** Reports whether a filter contains a malformed id. It matches nothing, so no query is sent. */
 function findsNothing(query: Record<string, unknown>): boolean {
   return Object.entries(query).some(([name, value]) => {
-    const kind = kindOf(name);
+    const kind = kindFromField(name);
     return kind !== undefined && typeof value === 'string' && !isId(kind, value);
   });
 }
@@ -195,7 +195,7 @@ export async function queryBehind<N extends ById>(
   const outcomes = await Promise.all(
     createdOn[name].map((topic) => {
       // The other services' commands that create something have its id as their key.
-      const bucket = topic.startsWith('ledger.') ? bucketOfId(id) : bucketOf(id);
+      const bucket = topic.startsWith('ledger.') ? bucketOfId(id) : bucketForKey(id);
       return forwarder.query(name, data as MessageData<N>, id, origin, { topic, bucket });
     }),
   );

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { deadLettered } from '#libs/contracts/errors.ts';
-import { bucketOf, bucketOfId } from '#libs/contracts/ids.ts';
+import { bucketForKey, bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { type Answer, ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
 
@@ -30,11 +30,11 @@ describe('commands', () => {
       reference: null,
     });
     expect(headers.location).toBe(`/transactions/${data.transaction_id}`);
-    expect(bucketOfId(data.transaction_id)).toBe(bucketOf(ids.account));
+    expect(bucketOfId(data.transaction_id)).toBe(bucketForKey(ids.account));
     expect(message).toMatchObject({
       topic: 'test.ledger.commands',
       key: ids.account,
-      partition: commandPartition(bucketOf(ids.account)),
+      partition: commandPartition(bucketForKey(ids.account)),
     });
     const { ce_id, ce_type, actor, ce_time = '', deadline = '', ...more } = message?.headers ?? {};
     expect({ ce_id, ce_type }).toEqual({

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
-import { tagsOf } from '#libs/contracts/etag.ts';
+import { parseIfMatch } from '#libs/contracts/etag.ts';
 import { noParameters } from '#libs/contracts/fields.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
@@ -198,7 +198,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     const body = collect(wrong, () => deps.heldBodies.timed(caller.actor, () => parseFields(schema, given)));
     if (wrong.length > 0) throw refuseViolations(wrong);
     const params = request.params as Record<string, string>;
-    const ifMatch = tagsOf(request.headers['if-match']);
+    const ifMatch = parseIfMatch(request.headers['if-match']);
     const origin = originOf(
       request,
       idempotencyKey,

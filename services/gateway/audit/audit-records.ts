@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
-import { auditId, isId, kindOf } from '#libs/contracts/ids.ts';
+import { auditId, isId, kindFromField } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { plainAddress } from '#libs/service/networks.ts';
 import { networkOf } from '../http/network.ts';
@@ -199,6 +199,6 @@ function destinationOf({ body }: FastifyRequest): string | null {
 /** Returns the id in the path if it has the form of one. */
 export function resourceOf({ params }: FastifyRequest): string | null {
   const [[name, value] = []] = Object.entries((params ?? {}) as Record<string, string>);
-  const kind = kindOf(name);
+  const kind = kindFromField(name);
   return kind && value !== undefined && isId(kind, value) ? value : null;
 }

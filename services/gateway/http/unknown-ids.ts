@@ -1,5 +1,5 @@
 import { notFoundCode } from '#libs/contracts/errors.ts';
-import { type IdField, isId, kindOf, type ResourceKind } from '#libs/contracts/ids.ts';
+import { type IdField, isId, kindFromField, type ResourceKind } from '#libs/contracts/ids.ts';
 import { quote, type Refused, refuse } from './errors.ts';
 
 /** A malformed id is unknown (contract: envelope-10), so it is a 404 and no query is sent. */
@@ -21,5 +21,5 @@ export function knownForm(kind: ResourceKind, id: string | undefined): string {
 
 /** Returns the id in the path parameter of this name. Throws the 404 of its resource if it is malformed. */
 export function pathId(name: IdField, params: Record<string, string>): string {
-  return knownForm(kindOf(name), params[name]);
+  return knownForm(kindFromField(name), params[name]);
 }

@@ -1,5 +1,5 @@
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -53,7 +53,7 @@ export function encodeNotice(command: Command, requestId: string, prefix: string
 
 /** Encodes a command or query. The requester adds the reply address. */
 export function encode(
-  { name, id, key, bucket = bucketOf(key), data, acceptedAt }: Command,
+  { name, id, key, bucket = bucketForKey(key), data, acceptedAt }: Command,
   origin: Omit<Origin, 'answerBy'>,
   topic: string,
 ): OutgoingMessage {

@@ -19,7 +19,7 @@ const shownFields: { [N in CommandName]?: string[] } = {
  * user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
  * Accounts audits openings and status changes.
  */
-export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
+export function auditCommand(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
   const fields = shownFields[name];
   const isAudited = name === 'reverse_transaction' || context.staff === 'true';

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { idOf, inBucket, itemBits } from '#libs/contracts/ids.ts';
+import { formatId, inBucket, itemBits } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -47,7 +47,7 @@ interface Asked {
   fingerprint?: string;
   bucket?: number;
 }
-const newBatchId = () => idOf('batch', freshBits());
+const newBatchId = () => formatId('batch', freshBits());
 
 /** A message of that batch, in partition `bucket`. */
 function message(
@@ -339,7 +339,7 @@ describe('poison', () => {
     const transfer = { from_account_id: account, to_account_id: other, amount: '1', currency: null, description: null };
     const sent = message(batch_id, [deposit(account, '6.66'), { transfer }], { mode: 'atomic' });
     await recordIn(ledger.writes)(sent);
-    const first = idOf('transaction', itemBits(batch_id, 0));
+    const first = formatId('transaction', itemBits(batch_id, 0));
     const read = async () => {
       const reply = await ledger.ask({ name: 'get_transaction', data: { transaction_id: first } });
       return !reply.ok && reply.refusal.code;
@@ -351,7 +351,7 @@ describe('poison', () => {
 
   it('a posting that became a dead letter is Pending, and therefore not reversible', async () => {
     // contract: transactions-28
-    const [pending, unknown] = [idOf('transaction', freshBits()), idOf('transaction', freshBits())];
+    const [pending, unknown] = [formatId('transaction', freshBits()), formatId('transaction', freshBits())];
     const headers = { ce_id: pending, ce_type: messageType('create_transaction') };
     await recordIn(ledger.writes)({ headers, value: null });
     const replies = await ledger.book([ledger.reversal(pending), ledger.reversal(unknown)]);
@@ -396,7 +396,7 @@ describe('reading a batch', () => {
     };
     expect(await code(batch_id)).toBe('done');
     expect(await code(`${batch_id.slice(0, -2)}07`)).toBe('idempotency_key_reused');
-    expect(await code(batch_id, { bound_client_id: idOf('client', freshBits()) })).toBe('batch_not_found');
+    expect(await code(batch_id, { bound_client_id: formatId('client', freshBits()) })).toBe('batch_not_found');
     expect([await code('bat_x'), await code(newBatchId())]).toEqual(['batch_not_found', 'batch_not_found']);
   });
 
@@ -445,7 +445,7 @@ describe('the list of batches', () => {
     const items = [
       ...times(50, () => deposit(dollars, '0.10')),
       deposit(euros, '7'),
-      deposit(idOf('account', freshBits())),
+      deposit(formatId('account', freshBits())),
       deposit(dollars, '13'),
     ];
     const names = { external_id: 'a file', metadata: { file_name: 'wages.csv' } };

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { type MessageName, messageType } from '#libs/contracts/messages.ts';
 import { topicTable } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -89,10 +89,10 @@ it('executes a batch in parts if it would take too long as a whole', async () =>
     partitions: () => [0],
     answerQueries: async () => undefined,
   });
-  const account_id = idOf('account', bits());
+  const account_id = formatId('account', bits());
   const opening = {
     account_id,
-    client_id: idOf('client', bits()),
+    client_id: formatId('client', bits()),
     account_number: 'SAV-1',
     account_type: 'Savings',
     currency: 'USD',
@@ -106,7 +106,7 @@ it('executes a batch in parts if it would take too long as a whole', async () =>
   );
   await owner.query('create trigger slow before insert on entries for each row execute function slow()');
   const deposits = Array.from({ length: 16 }, () => {
-    const transaction_id = idOf('transaction', bits());
+    const transaction_id = formatId('transaction', bits());
     return message('create_transaction', transaction_id, {
       transaction_id,
       account_id,

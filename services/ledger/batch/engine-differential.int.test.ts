@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { AccountStatus } from '#libs/contracts/accounts.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { maxActiveHolds } from '#libs/contracts/holds.ts';
-import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
+import { creditLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
@@ -80,12 +80,12 @@ interface Run {
 }
 
 function planRun(run: number, steps: Step[]): Run {
-  const accounts = population.map((_, i) => idOf('account', hashBits(run, 'account', i)));
+  const accounts = population.map((_, i) => formatId('account', hashBits(run, 'account', i)));
   const openings = population.map(({ type, currency }, i): Command => {
     const account_id = accounts[i] as string;
     const data = {
       account_id,
-      client_id: idOf('client', hashBits(run, 'client', i)),
+      client_id: formatId('client', hashBits(run, 'client', i)),
       account_number: `N-${account_id}`,
       account_type: type,
       currency,
@@ -96,7 +96,7 @@ function planRun(run: number, steps: Step[]): Run {
   });
   const planted = population.flatMap(({ due, others }, i) =>
     Array.from({ length: due + others }, (_, n) => ({
-      hold_id: idOf('hold', hashBits(run, `hold of ${i}`, n)),
+      hold_id: formatId('hold', hashBits(run, `hold of ${i}`, n)),
       account_id: accounts[i] as string,
       expires_at: n < due ? past : far,
     })),
@@ -110,7 +110,7 @@ function planRun(run: number, steps: Step[]): Run {
   function toCommand({ kind, a, b, amount, other, yes, also, items }: Step, bits: string): Command {
     const [one, two] = [accounts[a] as string, accounts[b] as string];
     const sum = String(amount);
-    const transaction_id = idOf('transaction', bits);
+    const transaction_id = formatId('transaction', bits);
     const earlier = made[other % made.length] ?? transaction_id;
     const hold_id = holds[other % holds.length] as string;
     const context = together.testContext(bits);
@@ -125,7 +125,7 @@ function planRun(run: number, steps: Step[]): Run {
       case 'reverse':
         return together.reversal(earlier, {}, bits);
       case 'place': {
-        const placed = idOf('hold', bits);
+        const placed = formatId('hold', bits);
         holds.push(placed);
         const data = { hold_id: placed, account_id: one, amount: sum, ...texts, reference: null, expires_at: far };
         return { name: 'place_hold', data, context: { ...context, message_id: placed } };
@@ -139,7 +139,7 @@ function planRun(run: number, steps: Step[]): Run {
       case 'release':
         return { name: 'release_hold', data: { hold_id }, context: { ...context, message_id: `cmd_${bits}` } };
       case 'status': {
-        const transition_id = idOf('transition', bits);
+        const transition_id = formatId('transition', bits);
         const status: AccountStatus = amount > 100 ? 'Frozen' : 'Active';
         const data = { transition_id, account_id: one, status };
         return { name: 'change_ledger_account_status', data, context: { ...context, message_id: transition_id } };
@@ -147,7 +147,7 @@ function planRun(run: number, steps: Step[]): Run {
       case 'repeat':
         return commands[other % commands.length] ?? together.cash('Deposit', one, sum, {}, bits);
       case 'batch': {
-        const batch_id = idOf('batch', bits);
+        const batch_id = formatId('batch', bits);
         const of = (n: number) => accounts[n % accounts.length] as string;
         const bodies = items.map(([from, to, minor, isTransfer]) =>
           isTransfer

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AccountType } from '#libs/contracts/accounts.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
@@ -47,10 +47,10 @@ const fresh = () => `${randomBytes(15).toString('hex')}00`;
 
 function opening(type: AccountType, amount: string, currency = 'USD'): { command: Command; id: string } {
   const bits = fresh();
-  const id = idOf('account', bits);
+  const id = formatId('account', bits);
   const data = {
     account_id: id,
-    client_id: idOf('client', fresh()),
+    client_id: formatId('client', fresh()),
     account_number: `N-${bits}`,
     account_type: type,
     currency,
@@ -98,7 +98,7 @@ describe('a batch', () => {
         transfer(a.id, b.id, '25', {}, moved),
         transfer(b.id, loan.id, '5'),
         cash('Withdrawal', a.id, '1000'),
-        reversal(idOf('transaction', moved)),
+        reversal(formatId('transaction', moved)),
       ],
       3,
     );
@@ -174,10 +174,12 @@ describe('a batch', () => {
       data: { status: 'Failed', failure_code: 'account_not_found', amount: '60', currency: null },
     };
     expect(
-      await ask({ name: 'get_transaction', data: { transaction_id: idOf('transaction', bits[0]) } }),
+      await ask({ name: 'get_transaction', data: { transaction_id: formatId('transaction', bits[0]) } }),
     ).toMatchObject({ ...failed, data: { ...failed.data, account_id: later.id } });
     for (const id of bits.slice(1))
-      expect(await ask({ name: 'get_transfer', data: { transfer_id: idOf('transfer', id) } })).toMatchObject(failed);
+      expect(await ask({ name: 'get_transfer', data: { transfer_id: formatId('transfer', id) } })).toMatchObject(
+        failed,
+      );
     for (const account_id of [undefined, rich, later.id]) {
       for (const name of ['list_transactions', 'list_transfers']) {
         const page = await ask({ name, data: { account_id, limit: 500, order: 'desc' } });
@@ -190,14 +192,15 @@ describe('a batch', () => {
   it('posts one of two concurrent reversals, although one does not know the original yet', async () => {
     const a = await open('Savings', '100');
     const bits = fresh();
-    const undo = reversal(idOf('transaction', bits));
+    const undo = reversal(formatId('transaction', bits));
     expect(codes((await runBatch(one, [undo], 0)).replies)).toEqual(['transaction_not_found']);
     await runBatch(one, [cash('Withdrawal', a, '10', {}, bits)], 0);
     expect(codes((await runBatch(two, [undo], 1)).replies)).toEqual(['transaction_not_found']);
     expect(await balance(a)).toBe('90.00');
     const race = Array.from({ length: 30 }, () => {
       const [id, reversing] = [fresh(), reversal(fresh())];
-      if (reversing.name === 'reverse_transaction') reversing.data.reverses_transaction_id = idOf('transaction', id);
+      if (reversing.name === 'reverse_transaction')
+        reversing.data.reverses_transaction_id = formatId('transaction', id);
       return { withdrawal: cash('Withdrawal', a, '1', {}, id), reversing };
     });
     const outcomes = await Promise.all(

@@ -6,7 +6,7 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { rehearse, requireReplication, transaction } from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
-import { auditOf } from '../audit/audit.ts';
+import { auditCommand } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import { type Books, type Command, type Decision, replyOnly } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
@@ -157,7 +157,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const entries = all.flatMap((d) => d.entries);
   const heldAmountChanged = [...books.heldAmountChanged];
   const ofHolds = [...books.expired, ...all.flatMap((d) => d.hold ?? [])];
-  const audits = decided.flatMap(({ command, decision }) => auditOf(command, decision, books.now) ?? []);
+  const audits = decided.flatMap(({ command, decision }) => auditCommand(command, decision, books.now) ?? []);
   // The database executes these statements while the events are built.
   const written = Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { events as contract, type EventType } from '#libs/contracts/events.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import type { Decision } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import {
@@ -39,8 +39,8 @@ describe('the event of a transaction', () => {
     );
     if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
     const [event, ...others] = eventsNow(decide(command, books));
-    const transaction_id = idOf('transaction', testBits(5));
-    const operation_id = idOf('operation', testBits(5));
+    const transaction_id = formatId('transaction', testBits(5));
+    const operation_id = formatId('operation', testBits(5));
     const [teller, vault] = [books.system('Teller', 'USD'), books.system('Vault', 'USD')];
     const entry = (account: { account_id: string }, sequence: number, direction: string, side: string) => ({
       entry_id: `ent_${account.account_id.slice(4)}-${sequence}`,
@@ -93,7 +93,7 @@ describe('the event of a transaction', () => {
   it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {
     const decision = decide(transfer(a, b, '3', {}, 5), fresh());
     const [debit, credit, moved, ...others] = eventsNow(decision);
-    const transfer_id = idOf('transfer', testBits(5));
+    const transfer_id = formatId('transfer', testBits(5));
     expect(others).toEqual([]);
     expect([debit, credit, moved].map((event) => [event?.topic, event?.key])).toEqual([
       ['transactions', a.account_id],
@@ -132,7 +132,7 @@ describe('the event of a transaction', () => {
           status: 'Completed',
           created_at: now,
         },
-        operation_id: idOf('operation', testBits(5)),
+        operation_id: formatId('operation', testBits(5)),
         ...asked,
       },
     });
@@ -158,7 +158,7 @@ describe('the event of a transaction', () => {
         expect(transaction).not.toHaveProperty('reversed_by_transaction_id');
       }
       const back = undone[2] as (typeof undone)[number];
-      const first = idOf('transfer', testBits(5));
+      const first = formatId('transfer', testBits(5));
       expect(back).toMatchObject({ key: first, type: 'corebanking.transfer.reversed.v1' });
       expect(parsePayload(back)).toMatchObject({
         transfer: {
@@ -179,7 +179,7 @@ describe('the event of a transaction', () => {
     expect(refused).toMatchObject({
       type: 'corebanking.transfer.failed.v1',
       topic: 'transfers',
-      key: idOf('transfer', testBits(5)),
+      key: formatId('transfer', testBits(5)),
     });
     expect(parsePayload(refused as never)).toMatchObject({
       transfer: { from_account_id: b.account_id, status: 'Failed', failure_code: 'insufficient_funds' },
@@ -193,7 +193,7 @@ describe('the event of a transaction', () => {
     });
     expect(parsePayload(event as never)).toEqual({
       transaction: {
-        transaction_id: idOf('transaction', testBits(5)),
+        transaction_id: formatId('transaction', testBits(5)),
         account_id: b.account_id,
         transaction_type: 'Transfer',
         amount: '3.00',
@@ -203,7 +203,7 @@ describe('the event of a transaction', () => {
         status: 'Failed',
         created_at: now,
         direction: 'debit',
-        transfer_id: idOf('transfer', testBits(5)),
+        transfer_id: formatId('transfer', testBits(5)),
         counterparty_account_id: a.account_id,
         failure_code: 'insufficient_funds',
       },

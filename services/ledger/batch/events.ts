@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
-import { holdEventId, idBits, idOf, transferEventId } from '#libs/contracts/ids.ts';
+import { formatId, holdEventId, idBits, transferEventId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Decision, HoldChange } from '../domain/decision.ts';
@@ -101,7 +101,7 @@ function transferEvent(
   // A refused reversal does not change the transfer; only the event of its transaction is published.
   if (isReversal && (second === undefined || reverses === undefined)) return undefined;
   const reversesSource =
-    reverses !== undefined && first.reverses_transaction_id === idOf('transaction', idBits(reverses));
+    reverses !== undefined && first.reverses_transaction_id === formatId('transaction', idBits(reverses));
   const source = reversesSource && second ? second : first;
   const transfer = toTransfer(source, isReversal ? { reverses } : {});
   const outcome = isReversal ? 'reversed' : first.status === 'Completed' ? 'completed' : 'failed';
@@ -127,7 +127,7 @@ export function holdEvent(
   const capture = captured && {
     amount: toTransaction(captured).amount,
     transaction_id: captured.transaction_id,
-    ...(isTransferLeg(captured) ? { transfer_id: idOf('transfer', idBits(captured.operation_id)) } : {}),
+    ...(isTransferLeg(captured) ? { transfer_id: formatId('transfer', idBits(captured.operation_id)) } : {}),
   };
   const change = { hold: toHold(hold), hold_version: Number(hold_version), ...capture };
   const asked = JSON.stringify(askedBy(by ?? { actor: '' })).slice(1, -1);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
-const holdId = () => idOf('hold', freshBits());
+const holdId = () => formatId('hold', freshBits());
 function placing(
   account_id: string,
   amount: string,
@@ -50,7 +50,7 @@ function capture(
   const { amount = null, to_account_id = null, final = true } = rest;
   return {
     name: 'capture_hold',
-    data: { transaction_id: idOf('transaction', bits), hold_id, amount, to_account_id, final, description: null },
+    data: { transaction_id: formatId('transaction', bits), hold_id, amount, to_account_id, final, description: null },
     context: ledger.testContext(bits),
   };
 }
@@ -221,7 +221,7 @@ describe('a batch', () => {
       capture(id),
       capture(holdId()),
       release(holdId()),
-      placing(idOf('account', freshBits()), '1'),
+      placing(formatId('account', freshBits()), '1'),
     ];
     const first = (await runBatch(one, refused, 0)).replies;
     expect(codes(first)).toEqual([
@@ -242,7 +242,7 @@ describe('a batch', () => {
       placing(a, '1', id),
       capture(id, { amount: '0.50', final: false }),
       release(id),
-      placing(idOf('account', freshBits()), '1'),
+      placing(formatId('account', freshBits()), '1'),
       release(holdId()),
     ];
     const rivals = await Promise.all([one, two, one, two].map((pool, slot) => runBatch(pool, commands, slot)));
@@ -484,7 +484,7 @@ describe('reads', () => {
       more = after !== undefined;
     }
     expect(seen).toEqual(ids.toReversed());
-    const other = { bound_client_id: idOf('client', freshBits()) };
+    const other = { bound_client_id: formatId('client', freshBits()) };
     expect([
       (await readHold(ids[0] ?? '', { bound_client_id: owner })).account_id,
       await readHold(ids[0] ?? '', other).catch(String),

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { creditLegId, debitLegId, idOf } from '#libs/contracts/ids.ts';
+import { creditLegId, debitLegId, formatId } from '#libs/contracts/ids.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
@@ -38,7 +38,7 @@ it('both legs of a transfer have external_id and metadata, in reads, events, and
   expect(reply).toMatchObject({ ok: true, data: names });
   const [again] = await ledger.book([command]);
   expect(JSON.stringify(again)).toBe(JSON.stringify({ ...reply, replayed: true }));
-  const transfer_id = idOf('transfer', bits);
+  const transfer_id = formatId('transfer', bits);
   expect(await get<Transfer>('get_transfer', transfer_id)).toMatchObject(names);
   for (const id of [debitLegId(transfer_id), creditLegId(transfer_id)])
     expect(await get<Transaction>('get_transaction', id)).toMatchObject(names);
@@ -84,11 +84,14 @@ it('a stored refusal has both; a reversal has its own', async () => {
     named(ledger.transfer(from, to, '1', {}, original)),
     named(ledger.cash('Deposit', from, '1', {}, own)),
   ]);
-  const [silent] = await ledger.book([ledger.reversal(idOf('transaction', own), {}, plain)]);
+  const [silent] = await ledger.book([ledger.reversal(formatId('transaction', own), {}, plain)]);
   expect(JSON.stringify(silent)).not.toMatch(/external_id|metadata/);
   const bits = freshBits();
   const [reversal] = await ledger.book([
-    named(ledger.reversal(idOf('transaction', original), {}, bits), { external_id: 'undo 1', metadata: { why: 'x' } }),
+    named(ledger.reversal(formatId('transaction', original), {}, bits), {
+      external_id: 'undo 1',
+      metadata: { why: 'x' },
+    }),
   ]);
   expect(reversal).toMatchObject({ ok: true, data: { external_id: 'undo 1', metadata: { why: 'x' } } });
   const undone = await listTransactions(ledger.reads, { ...page, external_id: 'undo 1' }, undefined);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { MacKeys } from '#libs/contracts/mac.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -37,7 +37,7 @@ const consumer = (keys = testKeys) =>
   });
 
 function deposit(description: string | null = null): ReceivedMessage {
-  const transaction_id = idOf('transaction', freshBits());
+  const transaction_id = formatId('transaction', freshBits());
   const data = { transaction_id, account_id: account, transaction_type: 'Deposit', amount: '1' };
   const headers = toHeaders({
     message_id: transaction_id,

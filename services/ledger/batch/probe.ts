@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { type MessageContext, source } from '#libs/contracts/envelope.ts';
-import { type IdKind, idOf } from '#libs/contracts/ids.ts';
+import { formatId, type IdKind } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { batchCommand } from '../domain/batches.ts';
@@ -8,7 +8,7 @@ import type { Command, CommandName, CommandOf } from '../domain/decision.ts';
 import { rehearseBatches } from './engine.ts';
 
 const bits = () => randomBytes(16).toString('hex');
-const newId = (kind: IdKind) => idOf(kind, bits());
+const newId = (kind: IdKind) => formatId(kind, bits());
 
 /**
  * Shows that this process can execute commands: posts between new accounts and this writer's slots of Teller and Vault,

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { type BatchCommand, batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
@@ -33,7 +33,7 @@ function placing(account_id: string, hold_id: string): Command {
 /** The first captures a part in cash, the second the rest to an account. */
 function capture(hold_id: string, to_account_id: string | null = null, bits = freshBits()): Command {
   const data = {
-    transaction_id: idOf('transaction', bits),
+    transaction_id: formatId('transaction', bits),
     hold_id,
     amount: to_account_id === null ? '4' : null,
     to_account_id,
@@ -110,7 +110,11 @@ it('within one batch, a repeat sees earlier decisions', async () => {
 
 it('the stored outcome of each step of a hold is returned, and an unknown step changes nothing', async () => {
   const account = await ledger.open('Savings', '100');
-  const [held, released, other] = [idOf('hold', freshBits()), idOf('hold', freshBits()), idOf('hold', freshBits())];
+  const [held, released, other] = [
+    formatId('hold', freshBits()),
+    formatId('hold', freshBits()),
+    formatId('hold', freshBits()),
+  ];
   const known = [
     placing(account, held),
     placing(account, released),
@@ -126,7 +130,7 @@ it('the stored outcome of each step of a hold is returned, and an unknown step c
   expect(await ledger.book(known.map(repeatOnly))).toEqual(replies.map((reply) => ({ ...reply, replayed: true })));
   const [active] = await ledger.book([placing(account, other)]);
   expect(active).toMatchObject({ ok: true });
-  const unknown = [placing(account, idOf('hold', freshBits())), capture(other), capture(other, to), release(other)];
+  const unknown = [placing(account, formatId('hold', freshBits())), capture(other), capture(other, to), release(other)];
   expect(await ledger.book(unknown.map(repeatOnly))).toEqual(
     unknown.map(() => ({ ok: false, refusal: unknownRepeat })),
   );
@@ -137,7 +141,7 @@ it('the stored outcome of each step of a hold is returned, and an unknown step c
 it.each(['independent', 'atomic'] as const)(
   'of a batch, %s: the stored outcome is returned, and an unknown one posts nothing',
   async (mode) => {
-    const command = batch(mode, idOf('batch', freshBits()), [
+    const command = batch(mode, formatId('batch', freshBits()), [
       [from, '5'],
       [to, '7'],
     ]);
@@ -153,7 +157,7 @@ it.each(['independent', 'atomic'] as const)(
 );
 
 it('a refused atomic batch is refused again identically', async () => {
-  const command = batch('atomic', idOf('batch', freshBits()), [
+  const command = batch('atomic', formatId('batch', freshBits()), [
     [from, '5'],
     [`acc_${freshBits()}`, '7'],
   ]);
@@ -163,7 +167,7 @@ it('a refused atomic batch is refused again identically', async () => {
 });
 
 it('after part of a batch is decided, the rest is decided once under the same id', async () => {
-  const whole = batch('independent', idOf('batch', freshBits()), [
+  const whole = batch('independent', formatId('batch', freshBits()), [
     [from, '5'],
     [to, '7'],
   ]);

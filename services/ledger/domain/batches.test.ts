@@ -4,7 +4,7 @@ import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import type { ItemResult } from '#libs/contracts/batches.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
+import { bucketOfId, formatId, idKey } from '#libs/contracts/ids.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import { now, testAccount, testBits, testBooks, testContext } from '../test/test-kit.ts';
@@ -13,7 +13,7 @@ import type { Books, Decision } from './decision.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
-const batchId = (n: number) => `${idOf('batch', testBits(n)).slice(0, -2)}07`;
+const batchId = (n: number) => `${formatId('batch', testBits(n)).slice(0, -2)}07`;
 const cash = (type: 'Deposit' | 'Withdrawal', account: AccountState, amount: string) => ({
   transaction: {
     account_id: account.account_id,
@@ -58,9 +58,9 @@ function batch(mode: 'independent' | 'atomic', items: Item[], rest: Partial<Mess
   );
 }
 
-const resultsOf = ({ reply }: Decision) => (reply.ok ? (reply.data as { results: ItemResult[] }).results : []);
-const outcomes = (decision: Decision) => resultsOf(decision).map(({ status, error }) => error?.code ?? status);
-const codeOf = ({ reply }: Decision) => (reply.ok ? 'done' : reply.refusal.code);
+const itemResults = ({ reply }: Decision) => (reply.ok ? (reply.data as { results: ItemResult[] }).results : []);
+const outcomes = (decision: Decision) => itemResults(decision).map(({ status, error }) => error?.code ?? status);
+const replyCode = ({ reply }: Decision) => (reply.ok ? 'done' : reply.refusal.code);
 const balances = (...accounts: AccountState[]) => accounts.map((account) => account.balance_minor);
 /** The records that a repeat finds. */
 const withKept = (books: Books, decision: Decision): Books => ({
@@ -108,7 +108,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
     expect([bucketOfId(records[0]?.transaction_id ?? ''), bucketOfId(records[2]?.transaction_id ?? '')]).toEqual([
       7, 7,
     ]);
-    expect(resultsOf(decision)[0]?.transfer).toMatchObject({ batch_id: batchId(1) });
+    expect(itemResults(decision)[0]?.transfer).toMatchObject({ batch_id: batchId(1) });
   });
 
   test('a repeat has the same results and moves nothing', () => {
@@ -127,7 +127,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
     const books = testBooks([a, b]);
     decide(batch(mode, [move(a, b, '0.5')]), books);
     const other = decide(batch(mode, [move(a, b, '0.1'), move(a, b, '0.2')], { fingerprint: 'e'.repeat(32) }), books);
-    expect([codeOf(other), other.parts, other.keep]).toEqual(['idempotency_key_reused', undefined, undefined]);
+    expect([replyCode(other), other.parts, other.keep]).toEqual(['idempotency_key_reused', undefined, undefined]);
     expect(balances(a, b)).toEqual([50n, 50n]);
   });
 });
@@ -181,7 +181,7 @@ describe('independent', () => {
       ['Failed'],
       ['Completed', 'Completed'],
     ]);
-    expect(resultsOf(decision)[3]?.error).toMatchObject({
+    expect(itemResults(decision)[3]?.error).toMatchObject({
       details: { account_id: testAccount(9, 'Savings').account_id },
     });
   });
@@ -208,7 +208,7 @@ describe('independent', () => {
       batch: { batch_id: batchId(1), mode: 'independent', item_count: 2, bound_client_id: b.client_id },
     });
     const decision = decide(second, books);
-    expect([decision.batch, resultsOf(decision)[0]?.index, balances(b)]).toEqual([undefined, 1, [300n]]);
+    expect([decision.batch, itemResults(decision)[0]?.index, balances(b)]).toEqual([undefined, 1, [300n]]);
   });
 });
 
@@ -250,15 +250,16 @@ describe('atomic', () => {
   test('a bound caller learns of a destination that refuses only if nothing else prevents the batch, and not which one', () => {
     const own = testAccount(1, 'Savings', 'USD', 'Active', 1000n);
     const [loan, frozen] = [testAccount(2, 'Loan', 'USD', 'Active', 300n), testAccount(3, 'Savings', 'USD', 'Frozen')];
-    const errorsOf = (...items: Item[]) => {
+    const batchErrors = (...items: Item[]) => {
       const books = testBooks([own, loan, frozen].map((account) => ({ ...account })));
       const { reply } = decide(batch('atomic', items, { bound_client_id: own.client_id as string }), books);
       return reply.ok ? [] : reply.refusal.errors?.map(({ field, code }) => [field, code]);
     };
-    expect(errorsOf(move(own, loan, '3.01'), move(own, own, '1'))).toEqual([['items[1].transfer', 'same_account']]);
+    expect(batchErrors(move(own, loan, '3.01'), move(own, own, '1'))).toEqual([['items[1].transfer', 'same_account']]);
     const both = ['items[0].transfer', 'items[1].transfer'].map((field) => [field, 'destination_refused']);
-    for (const amount of ['3', '3.01']) expect(errorsOf(move(own, loan, amount), move(own, frozen, '1'))).toEqual(both);
-    expect(errorsOf(move(own, loan, '3'))).toEqual([]);
+    for (const amount of ['3', '3.01'])
+      expect(batchErrors(move(own, loan, amount), move(own, frozen, '1'))).toEqual(both);
+    expect(batchErrors(move(own, loan, '3'))).toEqual([]);
   });
 
   test('a batch that a bound caller cannot pay for reveals nothing about the accounts of others', () => {
@@ -300,7 +301,7 @@ describe('atomic', () => {
       batch('atomic', [cash('Deposit', a, '1')], { deadline: '2026-01-02T03:04:05.677Z' }),
       testBooks([a]),
     );
-    expect([codeOf(decision), decision.keep?.ok, decision.parts, balances(a)]).toEqual([
+    expect([replyCode(decision), decision.keep?.ok, decision.parts, balances(a)]).toEqual([
       'deadline_exceeded',
       false,
       undefined,
@@ -312,7 +313,7 @@ describe('atomic', () => {
     const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
     const books = testBooks([a, b]);
     decide(batch('independent', [cash('Deposit', a, '5')], {}, batchId(2)), books);
-    expect(codeOf(decide(batch('atomic', [move(a, b, '5')]), books))).toBe('done');
+    expect(replyCode(decide(batch('atomic', [move(a, b, '5')]), books))).toBe('done');
     expect(
       outcomes(
         decide(batch('independent', [cash('Withdrawal', b, '5'), cash('Withdrawal', a, '1')], {}, batchId(3)), books),

@@ -1,7 +1,7 @@
 import type { BatchMode, ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
+import { commandKey, formatId, idKey, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
@@ -56,14 +56,14 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
     const posting = 'transaction' in item ? item.transaction : item.transfer;
     const bits = itemBits(batch_id, index);
     if ('account_id' in posting) {
-      const transaction_id = idOf('transaction', bits);
+      const transaction_id = formatId('transaction', bits);
       return {
         name: 'create_transaction',
         data: { ...posting, transaction_id },
         context: { ...own, message_id: transaction_id },
       };
     }
-    const transfer_id = idOf('transfer', bits);
+    const transfer_id = formatId('transfer', bits);
     return { name: 'create_transfer', data: { ...posting, transfer_id }, context: { ...own, message_id: transfer_id } };
   };
   return {
@@ -214,7 +214,7 @@ function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply
 
 function collectResults({ items }: BatchCommand, { transactions }: Books): { results: ItemResult[] } {
   const results = items.map(({ index, command: { name, context } }) => {
-    const record = transactions.get(idKey(idOf('transaction', context.message_id.slice(-32))));
+    const record = transactions.get(idKey(formatId('transaction', context.message_id.slice(-32))));
     if (record === undefined) throw new Error(`item ${index} has left no record`);
     return toItemResult(index, name, record);
   });

@@ -1,7 +1,7 @@
 import type { Direction } from '#libs/contracts/entries.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits, idKey } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
@@ -166,7 +166,7 @@ export function draftTransaction(
 ): Draft {
   return {
     transaction_id: transactionId,
-    operation_id: idOf('operation', idBits(transactionId)),
+    operation_id: formatId('operation', idBits(transactionId)),
     account_id: accountId,
     counterparty_account_id: counterpartyId,
     transaction_type: type,

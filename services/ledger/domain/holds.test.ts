@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import {
   capture,
   cash,
@@ -153,7 +153,7 @@ describe('placing a hold', () => {
     for (const expires_at of [now, '2026-02-02T03:04:05.679Z', '2025-01-01T00:00:00.000Z'])
       expect(refused(rich(), '1', { expires_at }, undefined, false)).toBe('validation_failed');
     expect(refused(rich(), '1', { context: { deadline: '2026-01-01T00:00:00.000Z' } })).toBe('deadline_exceeded');
-    expect(refused(rich(), '1', { context: { bound_client_id: idOf('client', testBits(77)) } })).toBe(
+    expect(refused(rich(), '1', { context: { bound_client_id: formatId('client', testBits(77)) } })).toBe(
       'account_not_found',
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import {
   cash,
   idIn,
@@ -25,7 +25,7 @@ describe('opening', () => {
     const decision = decide(opening(7, 'Savings', '0'), books);
     expect(decision.reply).toEqual({
       ok: true,
-      data: { account_id: idOf('account', testBits(7)), status: 'Active', status_version: 1, balance: '0.00' },
+      data: { account_id: formatId('account', testBits(7)), status: 'Active', status_version: 1, balance: '0.00' },
     });
     expect([decision.transactions, decision.entries, books.moved.size]).toEqual([[], [], 0]);
     expect(decision.opened).toEqual(testAccount(7, 'Savings'));
@@ -38,7 +38,7 @@ describe('opening', () => {
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
     expect(decision.transactions).toMatchObject([
       {
-        account_id: idOf('account', testBits(7)),
+        account_id: formatId('account', testBits(7)),
         transaction_type: 'Deposit',
         direction: 'credit',
         amount_minor: 1234n,

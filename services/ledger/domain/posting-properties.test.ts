@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
-import { idKey, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idKey } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import {
   capture,
@@ -43,7 +43,7 @@ const commandArbitrary = (accounts: AccountState[]) => {
     fc.record({ a: account, b: account, m: amount, id }).map(({ a, b, m, id: n }) => transfer(a, b, m, {}, n)),
     fc
       .record({ original: id, id })
-      .map(({ original, id: n }) => reversal(idOf('transaction', testBits(original)), {}, n)),
+      .map(({ original, id: n }) => reversal(formatId('transaction', testBits(original)), {}, n)),
     fc
       .record({
         a: account,
@@ -294,7 +294,7 @@ describe('any sequence of commands', () => {
           decide(transfer(a, b, '3', {}, 5), books);
           Object.assign(a, { status, balance_minor: balance });
           b.balance_minor = left;
-          return decide(reversal(idOf('transaction', testBits(5)), {}, 6), books);
+          return decide(reversal(formatId('transaction', testBits(5)), {}, 6), books);
         });
         expect([replyCode(first as Decision), second]).toEqual(['insufficient_funds', first]);
       }),
@@ -319,7 +319,7 @@ describe('any sequence of commands', () => {
       return {
         balances: [...books.accounts.values()].map((account) => account.balance_minor),
         vaults,
-        codes: owned.map((_, i) => codes.get(idOf('transaction', testBits(3_000 + i)))),
+        codes: owned.map((_, i) => codes.get(formatId('transaction', testBits(3_000 + i)))),
       };
     };
     const shuffled = fc

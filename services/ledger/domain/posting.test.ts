@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import {
   cash,
@@ -186,7 +186,7 @@ describe('deposit and withdrawal', () => {
     expect(
       replyCode(
         decide(
-          cash('Withdrawal', account, '1', { bound_client_id: idOf('client', testBits(2)) }),
+          cash('Withdrawal', account, '1', { bound_client_id: formatId('client', testBits(2)) }),
           testBooks([account]),
         ),
       ),
@@ -217,8 +217,8 @@ describe('deposit and withdrawal', () => {
     const decision = decide(command, testBooks([account]));
     expect(decision.transactions).toEqual([
       {
-        transaction_id: idOf('transaction', testBits(5)),
-        operation_id: idOf('operation', testBits(5)),
+        transaction_id: formatId('transaction', testBits(5)),
+        operation_id: formatId('operation', testBits(5)),
         account_id: account.account_id,
         counterparty_account_id: null,
         transaction_type: 'Deposit',
@@ -246,8 +246,8 @@ describe('deposit and withdrawal', () => {
     ]);
     for (const entry of decision.entries)
       expect(entry).toMatchObject({
-        transaction_id: idOf('transaction', testBits(5)),
-        operation_id: idOf('operation', testBits(5)),
+        transaction_id: formatId('transaction', testBits(5)),
+        operation_id: formatId('operation', testBits(5)),
         currency: 'USD',
         created_at: now,
       });
@@ -376,7 +376,7 @@ describe('final checks', () => {
     completed(
       draftTransaction(
         testContext(1),
-        idOf('transaction', testBits(1)),
+        formatId('transaction', testBits(1)),
         account.account_id,
         null,
         'Deposit',

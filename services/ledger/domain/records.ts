@@ -3,9 +3,9 @@ import type { Direction, Entry, Side } from '#libs/contracts/entries.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import type { failureCodes } from '#libs/contracts/event-fields.ts';
 import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import type { LedgerAccountType } from './chart.ts';
@@ -179,14 +179,14 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     status: record.status,
     created_at: record.created_at,
     direction: record.direction,
-    ...(isOfTransfer(record) ? { transfer_id: idOf('transfer', idBits(record.operation_id)) } : {}),
+    ...(isOfTransfer(record) ? { transfer_id: formatId('transfer', idBits(record.operation_id)) } : {}),
     ...(record.counterparty_account_id === null ? {} : { counterparty_account_id: record.counterparty_account_id }),
     ...(record.reverses_transaction_id === null ? {} : { reverses_transaction_id: record.reverses_transaction_id }),
     ...(record.hold_id === null ? {} : { hold_id: record.hold_id }),
     ...(reversedBy === undefined ? {} : { reversed_by_transaction_id: reversedBy }),
     ...(record.batch_id === null ? {} : { batch_id: record.batch_id }),
     ...(record.failure_code === null ? {} : { failure_code: record.failure_code }),
-    ...namesOf(record),
+    ...pickNames(record),
   };
 }
 
@@ -199,7 +199,7 @@ export interface TransferLinks {
 /** Converts the leg on a transfer's source to the transfer. */
 export function toTransfer(record: TransactionRecord, { reverses, reversed_by }: TransferLinks = {}): Transfer {
   return {
-    transfer_id: idOf('transfer', idBits(record.operation_id)),
+    transfer_id: formatId('transfer', idBits(record.operation_id)),
     from_account_id: record.account_id,
     to_account_id: record.counterparty_account_id ?? '',
     amount: amountText(record),
@@ -207,12 +207,12 @@ export function toTransfer(record: TransactionRecord, { reverses, reversed_by }:
     description: record.description,
     status: record.status,
     created_at: record.created_at,
-    ...(reverses === undefined ? {} : { reverses_transfer_id: idOf('transfer', idBits(reverses)) }),
-    ...(reversed_by === undefined ? {} : { reversed_by_transfer_id: idOf('transfer', idBits(reversed_by)) }),
+    ...(reverses === undefined ? {} : { reverses_transfer_id: formatId('transfer', idBits(reverses)) }),
+    ...(reversed_by === undefined ? {} : { reversed_by_transfer_id: formatId('transfer', idBits(reversed_by)) }),
     ...(record.hold_id === null ? {} : { hold_id: record.hold_id }),
     ...(record.batch_id === null ? {} : { batch_id: record.batch_id }),
     ...(record.failure_code === null ? {} : { failure_code: record.failure_code }),
-    ...namesOf(record),
+    ...pickNames(record),
   };
 }
 
@@ -230,7 +230,7 @@ export function toHold({
     amount: fromMinor(amount_minor, hold.currency),
     captured_amount: fromMinor(captured_minor, hold.currency),
   };
-  return { ...hold, ...amounts, ...namesOf({ external_id, metadata }) };
+  return { ...hold, ...amounts, ...pickNames({ external_id, metadata }) };
 }
 
 export function toEntry(entry: EntryRecord): Entry {

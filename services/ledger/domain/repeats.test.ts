@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import {
   capture,
   cash,
@@ -155,7 +155,7 @@ describe('a repeat', () => {
     const books = testBooks([]);
     const account = testAccount(9, 'Savings');
     const deposit = cash('Deposit', account, '1', {}, 70);
-    const commands = [statusChange(account, 'Frozen'), reversal(idOf('transaction', testBits(70)))];
+    const commands = [statusChange(account, 'Frozen'), reversal(formatId('transaction', testBits(70)))];
     const first = commands.map((command) => decide(command, books).reply);
     expect(first).toMatchObject([
       { refusal: { code: 'account_not_found' } },
@@ -175,7 +175,7 @@ describe('a repeat', () => {
     decide(withFingerprint(cash('Deposit', a, '1', {}, 5), 'f'), books);
     const elsewhere = withFingerprint(cash('Deposit', b, '1', {}, 5), 'g');
     if (elsewhere.name === 'create_transaction')
-      elsewhere.data.transaction_id = idOf('transaction', `${testBits(5).slice(0, 30)}7f`);
+      elsewhere.data.transaction_id = formatId('transaction', `${testBits(5).slice(0, 30)}7f`);
     expect(replyCode(decide(elsewhere, books))).toBe('idempotency_key_reused');
     expect(b.balance_minor).toBe(0n);
   });

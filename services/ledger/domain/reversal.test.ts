@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf, isId } from '#libs/contracts/ids.ts';
+import { formatId, isId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import {
   cash,
@@ -178,11 +178,11 @@ describe('reversal', () => {
     const a = testAccount(1, 'Savings');
     const books = testBooks([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
-    const stranger = { bound_client_id: idOf('client', testBits(2)) };
+    const stranger = { bound_client_id: formatId('client', testBits(2)) };
     const nowhere =
       decide(cash('Deposit', testAccount(9, 'Savings'), '1'), books).transactions[0]?.transaction_id ?? '';
     const unknown = [
-      reversal(idOf('transaction', testBits(3))),
+      reversal(formatId('transaction', testBits(3))),
       reversal(`${deposit.slice(0, -2)}01`),
       reversal(deposit, stranger),
       reversal(nowhere, stranger),

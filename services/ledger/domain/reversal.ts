@@ -1,6 +1,6 @@
 import { refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
-import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
+import { formatId, idBits, idKey, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, reverseLegs } from './chart.ts';
 import {
@@ -111,13 +111,13 @@ function planReversal(
   }
   const other = customer(books, original.counterparty_account_id ?? '', undefined);
   if (other === undefined) throw new Error(`counterparty of ${original.transaction_id} is not locked`);
-  const fromSource = original.transaction_id === idOf('transaction', idBits(original.operation_id));
+  const fromSource = original.transaction_id === formatId('transaction', idBits(original.operation_id));
   const [source, destination] = fromSource ? [account, other] : [other, account];
   const toLoan = original.transaction_type === 'Loan Payment';
-  const originalSibling = idOf('transaction', siblingBits(idBits(original.transaction_id)));
+  const originalSibling = formatId('transaction', siblingBits(idBits(original.transaction_id)));
   const sibling: Draft = {
     ...draft,
-    transaction_id: idOf('transaction', siblingBits(idBits(draft.transaction_id))),
+    transaction_id: formatId('transaction', siblingBits(idBits(draft.transaction_id))),
     account_id: other.account_id,
     counterparty_account_id: account.account_id,
     direction: fromSource && !toLoan ? 'debit' : 'credit',

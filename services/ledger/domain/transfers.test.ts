@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { creditLegId, debitLegId, idOf } from '#libs/contracts/ids.ts';
+import { creditLegId, debitLegId, formatId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import { opening, replyCode, replyMessage, testAccount, testBits, testBooks, transfer } from '../test/test-kit.ts';
 import { decide } from './posting.ts';
@@ -68,15 +68,15 @@ describe('transfers and loans', () => {
     const [a, b] = [testAccount(1, 'Savings', 'USD', 'Active', 500n), testAccount(2, 'Checking')];
     const { transactions, entries } = decide(transfer(a, b, '3', { currency: 'USD' }, 5), testBooks([a, b]));
     expect(transactions.map((t) => t.transaction_id)).toEqual([
-      debitLegId(idOf('transfer', testBits(5))),
-      creditLegId(idOf('transfer', testBits(5))),
+      debitLegId(formatId('transfer', testBits(5))),
+      creditLegId(formatId('transfer', testBits(5))),
     ]);
     expect(entries.map((e) => [e.account_id, e.transaction_id, e.direction, e.side])).toEqual([
       [a.account_id, transactions[0]?.transaction_id, 'debit', 'DR'],
       [b.account_id, transactions[1]?.transaction_id, 'credit', 'CR'],
     ]);
     expect(new Set([...transactions, ...entries].map((t) => t.operation_id))).toEqual(
-      new Set([idOf('operation', testBits(5))]),
+      new Set([formatId('operation', testBits(5))]),
     );
   });
 
@@ -178,7 +178,7 @@ describe('transfers and loans', () => {
         refusal: {
           code: 'destination_refused',
           message: 'the destination account cannot take this payment',
-          details: { transaction_id: idOf('transaction', testBits(50)) },
+          details: { transaction_id: formatId('transaction', testBits(50)) },
         },
       });
       expect(refused.transactions).toMatchObject([

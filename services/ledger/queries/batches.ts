@@ -2,7 +2,7 @@ import { type BatchHead, type BatchSummary, batchStatus } from '#libs/contracts/
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { namesOf } from '#libs/contracts/names.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import { isTime, type List, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { BatchRecord } from '../domain/batches.ts';
@@ -16,7 +16,7 @@ type ListedBatch = BatchRecord & {
 };
 
 export function toBatchHead({ batch_id, mode, actor, created_at, ...names }: BatchRecord): BatchHead {
-  return { batch_id: prefixed('bat', batch_id), mode, actor, created_at, ...namesOf(names) };
+  return { batch_id: prefixed('bat', batch_id), mode, actor, created_at, ...pickNames(names) };
 }
 
 /** Lists batches, newest first. A bound caller sees those of its own client. */

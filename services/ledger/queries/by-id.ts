@@ -1,7 +1,7 @@
-import { batchOf, type ItemResult } from '#libs/contracts/batches.ts';
+import { buildBatch, type ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { deadLettered, refusal } from '#libs/contracts/errors.ts';
-import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
+import { commandKey, creditLegId, debitLegId, formatId, idKey, isId, itemBits } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
@@ -76,11 +76,11 @@ export async function getBatch(pool: Pool, batchId: string, { bound_client_id }:
   const head = toBatchHead(row);
   if (head.batch_id !== batchId) return keyReused;
   if (!outcome.ok) return refused(outcome.refusal);
-  const ids = Array.from({ length: item_count }, (_, index) => idOf('transaction', itemBits(batchId, index)));
+  const ids = Array.from({ length: item_count }, (_, index) => formatId('transaction', itemBits(batchId, index)));
   const records = new Map((await readTransactions(pool, ids)).map((record) => [idKey(record.transaction_id), record]));
   return {
     ok: true,
-    data: batchOf(
+    data: buildBatch(
       head,
       ids.map((id, index) => toResult(index, records.get(idKey(id)))),
     ),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 
 let ledger: LedgerHarness;
@@ -17,11 +17,11 @@ async function readOwner(account_id: string): Promise<string> {
     'select client_id from accounts where account_id = $1',
     [idBits(account_id)],
   );
-  return idOf('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+  return formatId('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
 }
 
 async function deactivate(account_id: string): Promise<void> {
-  const transition_id = idOf('transition', freshBits());
+  const transition_id = formatId('transition', freshBits());
   const data = { transition_id, account_id, status: 'Inactive' as const };
   const context = ledger.testContext(transition_id, { message_id: transition_id });
   const [reply] = await ledger.book([{ name: 'change_ledger_account_status', data, context }]);
@@ -55,7 +55,7 @@ describe('the check of an erasure', () => {
       'update accounts set client_id = (select client_id from accounts where account_id = $1), created_at = $3 where account_id = any($2) returning client_id',
       [idBits(used), [unused, used].map(idBits), earlier],
     );
-    const client_id = idOf('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+    const client_id = formatId('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
     await ledger.book([ledger.cash('Deposit', used, '1')]);
     await ledger.book([ledger.cash('Withdrawal', used, '1')]);
     await deactivate(unused);
@@ -64,7 +64,7 @@ describe('the check of an erasure', () => {
   });
 
   it('allows the erasure of a client without accounts', async () => {
-    expect(await check(idOf('client', freshBits()), earlier)).toEqual({ ok: true, data: {} });
+    expect(await check(formatId('client', freshBits()), earlier)).toEqual({ ok: true, data: {} });
   });
 });
 

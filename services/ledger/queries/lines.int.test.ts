@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
@@ -22,7 +22,7 @@ async function readOwner(account_id: string): Promise<string> {
     'select client_id from accounts where account_id = $1',
     [account_id.slice(4)],
   );
-  return idOf('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+  return formatId('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
 }
 const idOfPosted = (command: { data: object }): string => Object.values(command.data)[0] as string;
 
@@ -115,7 +115,7 @@ describe('the balance at a time', () => {
     await expect(ask('get_account_balance', { account_id, at: '2999-01-01T00:00:00.000Z' })).rejects.toThrow(
       /"field":"at","code":"validation_failed"/,
     );
-    await expect(ask('get_account_balance', { account_id }, idOf('client', 'f'.repeat(32)))).rejects.toThrow(
+    await expect(ask('get_account_balance', { account_id }, formatId('client', 'f'.repeat(32)))).rejects.toThrow(
       'account_not_found',
     );
     await expect(ask('get_account_balance', { account_id: 'acc_x' })).rejects.toThrow('account_not_found');

@@ -1,4 +1,4 @@
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import { type EntryRecord, isOfTransfer, toEntry } from '../domain/records.ts';
@@ -49,7 +49,7 @@ export function toLine(
     ...(counterparty_account_id === null ? {} : { counterparty_account_id: prefixed('acc', counterparty_account_id) }),
     ...(counterparty_account_number === null ? {} : { counterparty_account_number }),
     ...(isOfTransfer({ transaction_type })
-      ? { transfer_id: idOf('transfer', idBits(prefixed('opr', entry.operation_id))) }
+      ? { transfer_id: formatId('transfer', idBits(prefixed('opr', entry.operation_id))) }
       : {}),
   };
 }

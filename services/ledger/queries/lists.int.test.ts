@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { useLedger } from '../test/harness.ts';
 import { listTransactions, listTransfers } from './lists.ts';
@@ -88,7 +88,7 @@ it('the transaction_type of a refused payment matches the filter as its caller s
     'select client_id from accounts where account_id = $1',
     [idBits(payer)],
   );
-  const owner = idOf('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+  const owner = formatId('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
   const typesIn = async (transaction_type: 'Transfer' | 'Loan Payment', bound?: string) => {
     const filters = { account_id: payer, status: 'Failed' as const, transaction_type };
     const page = await listTransactions(ledger.reads, { limit: 10, order: 'desc', ...filters }, bound);
@@ -108,7 +108,7 @@ it('an id that differs from that of a transfer only in its last byte finds nothi
 });
 
 it('balances are returned only to callers who may see the account', async () => {
-  const owner = idOf('client', 'a'.repeat(32));
+  const owner = formatId('client', 'a'.repeat(32));
   const balances = async (bound_client_id?: string) => {
     const reply = await ledger.ask(
       { name: 'get_ledger_accounts', data: { account_ids: [account_id] } },

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
+import { creditLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 
@@ -21,7 +21,7 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
   ]);
   const deposit = {
     kind: 'transaction',
-    id: idOf('transaction', bits),
+    id: formatId('transaction', bits),
     title: 'Deposit 5.00 USD',
     subtitle: `Completed, credit on ${from}`,
   };
@@ -33,19 +33,26 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     ['ORDER-7', 'external_id'],
     ['key 7', 'idempotency_key'],
     ['request-7', 'request_id'],
-    [idOf('operation', bits), 'operation_id'],
+    [formatId('operation', bits), 'operation_id'],
   ] as const)
     expect(await search(q), q).toMatchObject([{ ...deposit, matched }]);
-  const [transaction, transfer] = [idOf('transaction', moved), idOf('transfer', moved)];
+  const [transaction, transfer] = [formatId('transaction', moved), formatId('transfer', moved)];
   const both = [transaction, creditLegId(transfer), transfer].sort();
-  for (const q of [transfer, idOf('operation', moved), 'key 8'])
+  for (const q of [transfer, formatId('operation', moved), 'key 8'])
     expect((await search(q)).map(({ id }) => id).sort(), q).toEqual(both);
   expect((await search(transaction)).map(({ id }) => id).sort()).toEqual([transaction, transfer].sort());
   expect((await search(transfer)).find(({ kind }) => kind === 'transfer')).toMatchObject({
     title: 'Transfer 2.50 USD',
     subtitle: `Completed, from ${from} to ${to}`,
   });
-  for (const q of ['INV', 'order-7', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"])
+  for (const q of [
+    'INV',
+    'order-7',
+    'key',
+    formatId('transaction', freshBits()),
+    `${idBits(transfer)}`,
+    "x' or 1=1 --",
+  ])
     expect(await search(q), q).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids.ts';
+import { creditLegId, debitLegId, formatId, idBits, isId } from '#libs/contracts/ids.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
@@ -83,7 +83,7 @@ function toHits({ record, matched }: Found): SearchHit[] {
   const [from, to] = isSource
     ? [record.account_id, record.counterparty_account_id]
     : [record.counterparty_account_id, record.account_id];
-  const id = idOf('transfer', idBits(operation_id));
+  const id = formatId('transfer', idBits(operation_id));
   return [
     transaction,
     {

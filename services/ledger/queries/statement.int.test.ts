@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { periodStatement } from './statement.ts';
@@ -80,7 +80,7 @@ it('a bound caller sees a reversal, but not the reason of staff', async () => {
     [original, 'mistake'],
     [original, 'mistake'],
   ]);
-  expect(await descriptions(idOf('client', (owner?.client_id ?? '').replaceAll('-', '')))).toEqual([
+  expect(await descriptions(formatId('client', (owner?.client_id ?? '').replaceAll('-', '')))).toEqual([
     [original, null],
     [original, null],
   ]);
@@ -171,8 +171,10 @@ it('is not found for callers who cannot see the account, or for Teller and Vault
   );
   expect(await ask({ account_id }, rows[0]?.client_id)).toMatchObject({ ok: true });
   const missing = { ok: false, refusal: { code: 'account_not_found' } };
-  expect(await ask({ account_id }, idOf('client', freshBits()))).toMatchObject(missing);
-  expect(await ask({ account_id: idOf('account', (rows[0]?.vault ?? '').replaceAll('-', '')) })).toMatchObject(missing);
+  expect(await ask({ account_id }, formatId('client', freshBits()))).toMatchObject(missing);
+  expect(await ask({ account_id: formatId('account', (rows[0]?.vault ?? '').replaceAll('-', '')) })).toMatchObject(
+    missing,
+  );
   expect(await ask({ account_id: 'acc_x' })).toMatchObject(missing);
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { TrialBalance } from '#libs/contracts/books.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { PostingStatistics, PostingTotals } from '#libs/contracts/statistics.ts';
@@ -116,7 +116,7 @@ it('returns totals in and out by currency, reversals with the opposite sign, and
       { currency: 'JPY', operations: 1, refused: 0, money_in: '7', money_out: '0', transferred: '0' },
     ],
   });
-  const reversal = ledger.reversal(idOf('transaction', deposit));
+  const reversal = ledger.reversal(formatId('transaction', deposit));
   await ledger.book([{ ...reversal, context: { ...reversal.context, ...at('10:30:00.000') } } as typeof reversal]);
   expect((await totals(period)).totals).toEqual([
     { currency: 'KES', operations: 4, refused: 1, money_in: '100.00', money_out: '100.50', transferred: '2.50' },

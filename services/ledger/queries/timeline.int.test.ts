@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { creditLegId, idBits, idOf, openingTransactionId } from '#libs/contracts/ids.ts';
+import { creditLegId, formatId, idBits, openingTransactionId } from '#libs/contracts/ids.ts';
 import { type Timeline, timelineSchema } from '#libs/contracts/timeline.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 import { batchesStatement, messagesStatement, operationStatement } from './timeline.ts';
@@ -25,9 +25,9 @@ it('shows a deposit from its request to its events, with both sides of Teller an
     ],
     3,
   );
-  const told = await timeline(idOf('transaction', bits));
+  const told = await timeline(formatId('transaction', bits));
   expect(told.transaction).toMatchObject({
-    transaction_id: idOf('transaction', bits),
+    transaction_id: formatId('transaction', bits),
     amount: '25.00',
     status: 'Completed',
   });
@@ -39,12 +39,12 @@ it('shows a deposit from its request to its events, with both sides of Teller an
   });
   expect(told.command).toMatchObject({
     name: 'create_transaction',
-    id: idOf('transaction', bits),
+    id: formatId('transaction', bits),
     topic: 'ledger.commands',
   });
   expect(sides(told)).toEqual(['Vault DR 25.00', 'Teller DR 25.00', 'Teller CR 25.00', 'Savings CR 25.00']);
   for (const { operation_id, created_at } of told.entries)
-    expect([operation_id, created_at]).toEqual([idOf('operation', bits), told.booked_at]);
+    expect([operation_id, created_at]).toEqual([formatId('operation', bits), told.booked_at]);
   expect(told.events).toMatchObject([
     {
       ce_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -71,8 +71,8 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
     ledger.transfer(from, loan, '5', {}, paid),
     ledger.cash('Withdrawal', to, '9999', {}, refused),
   ]);
-  const transfer = await timeline(creditLegId(idOf('transfer', moved)));
-  expect(transfer.command).toMatchObject({ name: 'create_transfer', id: idOf('transfer', moved) });
+  const transfer = await timeline(creditLegId(formatId('transfer', moved)));
+  expect(transfer.command).toMatchObject({ name: 'create_transfer', id: formatId('transfer', moved) });
   expect(sides(transfer).sort()).toEqual(['Checking CR 10.00', 'Savings DR 10.00']);
   expect(transfer.events.map(({ type }) => type)).toEqual(
     expect.arrayContaining([
@@ -81,24 +81,24 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
       'corebanking.balance.v1',
     ]),
   );
-  expect(sides(await timeline(idOf('transaction', paid))).sort()).toEqual(['Loan CR 5.00', 'Savings DR 5.00']);
-  await ledger.book([ledger.reversal(idOf('transaction', moved), {}, undone)]);
-  expect(await timeline(idOf('transaction', undone))).toMatchObject({
-    command: { name: 'reverse_transaction', id: idOf('transaction', undone) },
-    transaction: { reverses_transaction_id: idOf('transaction', moved) },
+  expect(sides(await timeline(formatId('transaction', paid))).sort()).toEqual(['Loan CR 5.00', 'Savings DR 5.00']);
+  await ledger.book([ledger.reversal(formatId('transaction', moved), {}, undone)]);
+  expect(await timeline(formatId('transaction', undone))).toMatchObject({
+    command: { name: 'reverse_transaction', id: formatId('transaction', undone) },
+    transaction: { reverses_transaction_id: formatId('transaction', moved) },
   });
-  expect((await timeline(idOf('transaction', moved))).transaction.reversed_by_transaction_id).toBe(
-    idOf('transaction', undone),
+  expect((await timeline(formatId('transaction', moved))).transaction.reversed_by_transaction_id).toBe(
+    formatId('transaction', undone),
   );
   expect(sides(await timeline(openingTransactionId(loan)))).toHaveLength(4);
   expect((await timeline(openingTransactionId(loan))).command).toMatchObject({ name: 'open_ledger_account', id: loan });
-  const [batch_id, item] = [idOf('batch', freshBits()), freshBits()];
+  const [batch_id, item] = [formatId('batch', freshBits()), freshBits()];
   await ledger.book([ledger.cash('Deposit', to, '1', { batch_id }, item)]);
-  expect(await timeline(idOf('transaction', item))).toMatchObject({
+  expect(await timeline(formatId('transaction', item))).toMatchObject({
     command: { name: 'create_batch', id: batch_id, topic: 'ledger.batches' },
     transaction: { batch_id },
   });
-  const failed = await timeline(idOf('transaction', refused));
+  const failed = await timeline(formatId('transaction', refused));
   expect(failed).toMatchObject({
     booked_at: null,
     entries: [],
@@ -106,16 +106,16 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
     events: [{ type: 'corebanking.transaction.failed.v1', state: 'waiting' }],
   });
   const [nowhere, tooPrecise] = [freshBits(), freshBits()];
-  const unknown = idOf('account', freshBits());
+  const unknown = formatId('account', freshBits());
   await ledger.book([
     ledger.cash('Deposit', unknown, '1', {}, nowhere),
     ledger.cash('Deposit', to, '1.001', {}, tooPrecise),
   ]);
-  expect((await timeline(idOf('transaction', nowhere))).events).toMatchObject([
+  expect((await timeline(formatId('transaction', nowhere))).events).toMatchObject([
     { type: 'corebanking.transaction.account_not_found.v1', topic: 'transactions', key: unknown, state: 'waiting' },
   ]);
-  expect((await timeline(idOf('transaction', tooPrecise))).events).toEqual([]);
-  for (const id of [idOf('transaction', freshBits()), 'txn_x'])
+  expect((await timeline(formatId('transaction', tooPrecise))).events).toEqual([]);
+  for (const id of [formatId('transaction', freshBits()), 'txn_x'])
     expect(await ledger.ask({ name: 'get_timeline', data: { transaction_id: id } })).toMatchObject({
       ok: false,
       refusal: { code: 'transaction_not_found' },
@@ -128,19 +128,19 @@ it('shows when events were published, or that this is unknown after the outbox w
   const nowhere = freshBits();
   await ledger.book([
     ledger.cash('Deposit', account_id, '1', {}, bits),
-    ledger.cash('Deposit', idOf('account', freshBits()), '1', {}, nowhere),
+    ledger.cash('Deposit', formatId('account', freshBits()), '1', {}, nowhere),
   ]);
   await ledger.owner.query('update outbox_batches set published_at = clock_timestamp() where published_at is null');
-  expect((await timeline(idOf('transaction', bits))).events[0]).toMatchObject({
+  expect((await timeline(formatId('transaction', bits))).events[0]).toMatchObject({
     state: 'published',
     published_at: expect.stringMatching(/Z$/),
   });
   await ledger.owner.query('delete from outbox');
   await ledger.owner.query('delete from outbox_batches');
-  expect((await timeline(idOf('transaction', bits))).events).toMatchObject([
+  expect((await timeline(formatId('transaction', bits))).events).toMatchObject([
     { state: 'not_kept', type: 'corebanking.transaction.completed.v1', topic: 'transactions', recorded_at: null },
   ]);
-  expect((await timeline(idOf('transaction', nowhere))).events).toMatchObject([
+  expect((await timeline(formatId('transaction', nowhere))).events).toMatchObject([
     { state: 'not_kept', type: 'corebanking.transaction.account_not_found.v1' },
   ]);
 });
@@ -155,7 +155,7 @@ it('uses only indexes, among many entries and their events', async () => {
     ]);
   for (let n = 0; n < 400; n++) await ledger.book([ledger.cash('Deposit', account_id, '1')]);
   for (const table of ['entries', 'outbox', 'outbox_batches']) await ledger.owner.query(`analyze ${table}`);
-  const { booked_at, entries, events } = await timeline(idOf('transaction', bits));
+  const { booked_at, entries, events } = await timeline(formatId('transaction', bits));
   expect([entries.length, events.length]).toEqual([4, 2]);
   const at = Date.parse(booked_at ?? '');
   const uuids = `{${idBits(account_id)}}`;

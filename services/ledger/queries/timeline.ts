@@ -1,9 +1,9 @@
 import {
-  bucketOf,
+  bucketForKey,
   bucketOfId,
   creditLegId,
+  formatId,
   idBits,
-  idOf,
   isId,
   openingTransactionId,
   transferEventId,
@@ -11,7 +11,7 @@ import {
 import type { Timeline } from '#libs/contracts/timeline.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { toUuid, unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import {
   type EntryRecord,
@@ -60,11 +60,11 @@ function toTimelineCommand(record: TransactionRecord): Timeline['command'] {
   });
   if (record.batch_id !== null)
     return of('create_batch', record.batch_id, bucketOfId(record.batch_id), 'ledger.batches');
-  if (record.reverses_transaction_id !== null) return of('reverse_transaction', idOf('transaction', bits));
-  if (record.hold_id !== null) return of('capture_hold', idOf('transaction', bits));
-  if (isTransferLeg(record)) return of('create_transfer', idOf('transfer', bits));
+  if (record.reverses_transaction_id !== null) return of('reverse_transaction', formatId('transaction', bits));
+  if (record.hold_id !== null) return of('capture_hold', formatId('transaction', bits));
+  if (isTransferLeg(record)) return of('create_transfer', formatId('transfer', bits));
   if (record.transaction_id === openingTransactionId(record.account_id))
-    return of('open_ledger_account', record.account_id, bucketOf(record.account_id));
+    return of('open_ledger_account', record.account_id, bucketForKey(record.account_id));
   return of('create_transaction', record.transaction_id);
 }
 
@@ -165,7 +165,7 @@ async function findBatch(
     const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
     for (const row of rows) {
       const events = unpackEvents(row.records, transactionId);
-      if (events.some(({ id }) => uuidOf(id) === uuidOf(transactionId))) return { ...row, events };
+      if (events.some(({ id }) => toUuid(id) === toUuid(transactionId))) return { ...row, events };
     }
     first = (rows.at(-1)?.batch_id ?? beyond) + 1n;
   }
@@ -182,9 +182,9 @@ async function readEvents(
   if (type === undefined) return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
-  const debitLeg = idOf('transaction', idBits(record.operation_id));
+  const debitLeg = formatId('transaction', idBits(record.operation_id));
   const ids = new Set(
-    [record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(uuidOf),
+    [record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(toUuid),
   );
   const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
   const batch = await findBatch(pool, record.transaction_id, from, to);
@@ -192,9 +192,9 @@ async function readEvents(
   const { created_at, published_at, events } = batch;
   const state = published_at === null ? 'waiting' : 'published';
   return events
-    .filter(({ id, topic, key }) => ids.has(uuidOf(id)) || (topic === 'balances' && accounts.includes(key)))
+    .filter(({ id, topic, key }) => ids.has(toUuid(id)) || (topic === 'balances' && accounts.includes(key)))
     .map(({ id, type, topic, key }) => ({
-      ce_id: uuidOf(id),
+      ce_id: toUuid(id),
       type,
       topic,
       key: key ?? '',
@@ -207,7 +207,7 @@ async function readEvents(
 /** Returns the transaction's own event, reconstructed from its record except for the times. */
 function notKept({ transaction_id, account_id }: TransactionRecord, type: string): Timeline['events'][number] {
   return {
-    ce_id: uuidOf(transaction_id),
+    ce_id: toUuid(transaction_id),
     type,
     topic: 'transactions',
     key: account_id,

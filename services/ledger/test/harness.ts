@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AccountType } from '#libs/contracts/accounts.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
@@ -53,10 +53,10 @@ export async function startLedger() {
     /** Executes one batch as if this command partition were assigned. */
     book,
     async open(type: AccountType, amount: string, currency = 'USD'): Promise<string> {
-      const account_id = idOf('account', freshBits());
+      const account_id = formatId('account', freshBits());
       const data = {
         account_id,
-        client_id: idOf('client', freshBits()),
+        client_id: formatId('client', freshBits()),
         account_number: `N-${account_id}`,
         account_type: type,
         currency,

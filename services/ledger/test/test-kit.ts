@@ -1,6 +1,6 @@
 import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
@@ -21,9 +21,9 @@ export function testAccount(
   balance = 0n,
 ): AccountState {
   return {
-    account_id: idOf('account', testBits(n)),
+    account_id: formatId('account', testBits(n)),
     account_number: `SAV-${String(n).padStart(10, '0')}`,
-    client_id: idOf('client', testBits(n)),
+    client_id: formatId('client', testBits(n)),
     account_type: type,
     currency,
     status,
@@ -69,7 +69,7 @@ export function testBooks(accounts: AccountState[]): Books {
 
 export function testContext(id: number | string, rest: Partial<MessageContext> = {}): MessageContext {
   return {
-    message_id: idOf('transaction', testBits(id)),
+    message_id: formatId('transaction', testBits(id)),
     type: '',
     source: '',
     time: now,
@@ -102,7 +102,7 @@ export function cash(
   return {
     name: 'create_transaction',
     data: {
-      transaction_id: idOf('transaction', testBits(id)),
+      transaction_id: formatId('transaction', testBits(id)),
       account_id: idOfAccount(account),
       transaction_type,
       amount,
@@ -123,7 +123,7 @@ export function transfer(
   id: number | string = next++,
 ): Command {
   const data = {
-    transfer_id: idOf('transfer', testBits(id)),
+    transfer_id: formatId('transfer', testBits(id)),
     from_account_id: idOfAccount(from),
     to_account_id: idOfAccount(to),
     amount,
@@ -140,7 +140,7 @@ export function reversal(
 ): Command {
   return {
     name: 'reverse_transaction',
-    data: { transaction_id: idOf('transaction', testBits(id)), reverses_transaction_id: original, reason: 'error' },
+    data: { transaction_id: formatId('transaction', testBits(id)), reverses_transaction_id: original, reason: 'error' },
     context: testContext(id, context),
   };
 }
@@ -152,10 +152,10 @@ export function opening(
   currency = 'USD',
   status: AccountStatus = 'Active',
 ): Command {
-  const account_id = idOf('account', testBits(n));
+  const account_id = formatId('account', testBits(n));
   const data = {
     account_id,
-    client_id: idOf('client', testBits(n)),
+    client_id: formatId('client', testBits(n)),
     account_number: `SAV-${String(n).padStart(10, '0')}`,
     account_type: type,
     currency,
@@ -172,7 +172,7 @@ export function statusChange(
 ): Command {
   return {
     name: 'change_ledger_account_status',
-    data: { transition_id: idOf('transition', testBits(id)), account_id: account.account_id, status },
+    data: { transition_id: formatId('transition', testBits(id)), account_id: account.account_id, status },
     context: testContext(id, rest),
   };
 }
@@ -197,7 +197,7 @@ export function idIn(decision: Decision, index = 0): string {
 export const later = '2026-01-09T03:04:05.678Z';
 
 export function testHoldId(n: number): string {
-  return idOf('hold', testBits(n));
+  return formatId('hold', testBits(n));
 }
 
 interface Placing {
@@ -235,7 +235,7 @@ export function capture(
   { amount = null, to, final = true, description = null, id = next++, context = {} }: Capturing = {},
 ): Command {
   const data = {
-    transaction_id: idOf('transaction', testBits(id)),
+    transaction_id: formatId('transaction', testBits(id)),
     hold_id: testHoldId(hold),
     amount,
     to_account_id: to?.account_id ?? null,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { type EventData, type EventType, events } from '#libs/contracts/events.ts';
 import { parseJson } from '#libs/contracts/exchange.ts';
-import { debitLegId, idBits, idOf } from '#libs/contracts/ids.ts';
+import { debitLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -236,7 +236,7 @@ async function readReversedTransfers(records: TransactionRecord[], pool: Pool): 
       if (!original) return [];
       const bits = idBits(original.operation_id);
       const isFromCounterparty = idBits(original.transaction_id) === bits;
-      return [[transaction_id, { transfer_id: idOf('transfer', bits), isFromCounterparty }] as const];
+      return [[transaction_id, { transfer_id: formatId('transfer', bits), isFromCounterparty }] as const];
     }),
   );
 }

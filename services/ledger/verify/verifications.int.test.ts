@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import type { Check } from '#libs/contracts/operations.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await pool?.end();
 });
 
-const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<ReplyBody> =>
+const verify = (id = formatId('verification', freshBits()), by = verifier): Promise<ReplyBody> =>
   by.verify({
     data: { verification_id: id },
     context: ledger.testContext(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }),
@@ -29,7 +29,7 @@ const checkData = (reply: ReplyBody) => (reply.ok ? (reply.data as Check) : unde
 it('starts and responds immediately, then stores its findings; a repeat returns it; the requester is audited', async () => {
   expect(await readLastVerification(ledger.reads)).toBeNull();
   await ledger.open('Savings', '100');
-  const id = idOf('verification', freshBits());
+  const id = formatId('verification', freshBits());
   expect(checkData(await verify(id))).toMatchObject({ verification_id: id, requested_by: 'jwt:issuer|auditor' });
   await verifier.idle();
   expect(await readLastVerification(ledger.reads)).toMatchObject({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -42,7 +42,7 @@ const item = (amount: number) => ({
   },
 });
 function testBatch(mode: 'independent' | 'atomic', n: number, items: ReturnType<typeof item>[]): Command {
-  const batch_id = idOf('batch', testBits(n));
+  const batch_id = formatId('batch', testBits(n));
   return batchCommand({ batch_id, mode, items }, testContext(n, { message_id: batch_id, fingerprint: testBits(n) }));
 }
 /** The id of the transaction that a posting makes on its first account. */

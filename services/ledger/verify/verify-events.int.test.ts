@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { source } from '#libs/contracts/envelope.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { headersOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { cloudEventHeaders } from '#libs/postgres/outbox/outbox-messages.ts';
 import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
@@ -53,7 +53,7 @@ const prefixes: string[] = [];
 
 /** A transfer and a refusal, by one request. */
 function batch(): Command {
-  const batch_id = idOf('batch', testBits(77));
+  const batch_id = formatId('batch', testBits(77));
   const items = ['1.5', '99999'].map((amount) => ({
     transfer: { from_account_id: a.account_id, to_account_id: b.account_id, amount, currency: null, description: null },
   }));
@@ -143,7 +143,7 @@ const published = (prefix: string) =>
     topic: topicName(prefix, event.topic as TopicName),
     key: event.key,
     value: event.payload,
-    headers: headersOf(event, source.ledger),
+    headers: cloudEventHeaders(event, source.ledger),
   }));
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);

@@ -28,7 +28,7 @@ function deliver(options = {}) {
   stops.unshift(() => deliverer.stop());
 }
 
-const idOf = ({ headers }: { headers: Record<string, string> }) => headers['ce_id'] ?? '';
+const eventId = ({ headers }: { headers: Record<string, string> }) => headers['ce_id'] ?? '';
 const wait = (ms: number) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
@@ -46,12 +46,12 @@ describe('a delivery', () => {
     await eventually(() => at.received.length === 1);
     const [{ headers, body, event: body_event }] = at.received as [(typeof at.received)[0]];
     expect(headers).toMatchObject({
-      'webhook-id': idOf(event),
+      'webhook-id': eventId(event),
       'content-type': 'application/cloudevents+json; charset=utf-8',
     });
     expect(body_event).toMatchObject({
       specversion: '1.0',
-      id: idOf(event),
+      id: eventId(event),
       type: 'corebanking.transaction.completed.v1',
       data: JSON.parse(String(event.value)) as object,
     });
@@ -59,7 +59,7 @@ describe('a delivery', () => {
     expect(() => new Webhook(secret).verify(body.replace('Cash', 'Cast'), headers as Record<string, string>)).toThrow();
     await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
     expect((await harness.deliveries(webhook_id))[0]).toMatchObject({
-      event_id: idOf(event),
+      event_id: eventId(event),
       next_attempt_at: null,
       attempts: [{ response_status: 204, error: null }],
     });
@@ -126,7 +126,7 @@ describe('a delivery', () => {
     at.answer = ok;
     await harness.hurry();
     await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
-    expect(new Set(at.received.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([idOf(event)]));
+    expect(new Set(at.received.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([eventId(event)]));
     expect(elsewhere.received).toEqual([]);
     const attempts = (await harness.deliveries(webhook_id))[0]?.attempts.map(
       ({ response_status, error }) => response_status ?? error,
@@ -365,10 +365,10 @@ describe('a webhook', () => {
     const after = completed(account, 3);
     await harness.take(after);
     await eventually(() => at.received.length === 1);
-    expect(at.ids()).toEqual([idOf(after)]);
+    expect(at.ids()).toEqual([eventId(after)]);
     const [from, to] = [before.headers['ce_time'] ?? '', after.headers['ce_time'] ?? ''];
     await harness.done('replay_webhook', { webhook_id, from, to });
-    await eventually(() => at.ids().includes(idOf(meanwhile)));
+    await eventually(() => at.ids().includes(eventId(meanwhile)));
     await wait(300);
     const ofAccount = at.received
       .filter(({ event }) => event.subject === account)
@@ -522,14 +522,14 @@ it('a feed whose next events are no longer kept has nothing more to do', async (
   await harness.webhook(at.url);
   const expired = completed(newId('account'), 1);
   await harness.take(expired);
-  await harness.owner.query('delete from events where event_id = $1', [idOf(expired)]);
+  await harness.owner.query('delete from events where event_id = $1', [eventId(expired)]);
   await feedAll(harness.pool);
   expect(await feedAll(harness.pool)).toBe(false);
   const next = completed(newId('account'), 1);
   await harness.take(next);
   deliver();
   await eventually(() => at.received.length === 1);
-  expect(at.ids()).toEqual([idOf(next)]);
+  expect(at.ids()).toEqual([eventId(next)]);
 });
 
 it('the sweeper deletes events after their retention, Delivered deliveries after 7 days, Failed ones after 30, and those of a deleted webhook', async () => {
@@ -576,10 +576,10 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
   const old = completed(newId('account'), 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() });
   await harness.take(old);
   await sweep(harness.pool, -1);
-  expect(await count(`events where event_id = '${idOf(old)}'`)).toBe(1);
+  expect(await count(`events where event_id = '${eventId(old)}'`)).toBe(1);
   await sweep(harness.pool, retentionDays);
   expect([
-    await count(`events where event_id = '${idOf(old)}'`),
+    await count(`events where event_id = '${eventId(old)}'`),
     await count(`event_subjects where subject = '${old.key}'`),
   ]).toEqual([0, 0]);
   expect((await harness.events({ account_id: old.key ?? '' })).items).toEqual([]);
@@ -590,7 +590,7 @@ it('the sweeper leaves nothing of an event whose owner became known after it', a
   const old = completed(account, 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() });
   await harness.take(old);
   await harness.take(opened(account, client));
-  const { rows } = await harness.owner.query('select position from events where event_id = $1', [idOf(old)]);
+  const { rows } = await harness.owner.query('select position from events where event_id = $1', [eventId(old)]);
   const subjects = async () =>
     (
       await harness.owner.query<{ subject: string }>(

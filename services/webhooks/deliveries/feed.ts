@@ -1,4 +1,4 @@
-import { typesOf } from '#libs/contracts/event-feed.ts';
+import { matchEventTypes } from '#libs/contracts/event-feed.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
@@ -78,7 +78,7 @@ export async function feedAll(pool: Pool): Promise<boolean> {
   for (const fed: string[] = []; ; ) {
     const webhookId = await transaction(pool, async (client) => {
       const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
-      if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(typesOf)]);
+      if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(matchEventTypes)]);
       return feed?.webhook_id;
     });
     if (webhookId === undefined) return fed.length > 0;

@@ -1,6 +1,6 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
-import { typesOf } from '#libs/contracts/event-feed.ts';
+import { matchEventTypes } from '#libs/contracts/event-feed.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { cutPage, Where } from '#libs/postgres/keyset.ts';
@@ -90,7 +90,7 @@ function selectEvents(range: Where, subject: string | undefined, types: string[]
   const source =
     subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
   const most = types === undefined ? limit + 1 : maxExamined;
-  const isWanted = types === undefined ? 'true' : `e.type = any(${range.parameter(types.flatMap(typesOf))})`;
+  const isWanted = types === undefined ? 'true' : `e.type = any(${range.parameter(types.flatMap(matchEventTypes))})`;
   return `with examined as materialized (
       select position, ${source} where ${range} order by position limit ${most}
     ), found as (

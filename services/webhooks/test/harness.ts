@@ -4,7 +4,7 @@ import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
 import { events, schemaId } from '#libs/contracts/events.ts';
-import { type IdKind, idOf } from '#libs/contracts/ids.ts';
+import { formatId, type IdKind } from '#libs/contracts/ids.ts';
 import {
   type MessageData,
   type MessageName,
@@ -37,7 +37,7 @@ export type Harness = Awaited<ReturnType<typeof startHarness>>;
 
 export const useWebhooks = (): Harness => useStarted(startHarness);
 
-export const newId = (kind: IdKind): string => idOf(kind, randomBytes(16).toString('hex'));
+export const newId = (kind: IdKind): string => formatId(kind, randomBytes(16).toString('hex'));
 const secretKeys = createSecretKeys(['a key for secrets of webhooks, of tests']);
 export const retentionDays = 400;
 /** Tests wait for locks that they hold themselves, however slow the machine is. */

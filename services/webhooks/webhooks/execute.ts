@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { isKept } from '#libs/contracts/errors.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { formatId } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -45,7 +45,7 @@ export function webhooksCommands(deps: CommandDeps) {
 
 /** Shows that this process can execute commands that write to every table: executes some and rolls back. */
 function probe(deps: CommandDeps): Promise<void> {
-  const [webhook_id, actor] = [idOf('webhook', randomBytes(16).toString('hex')), `probe:${randomUUID()}`];
+  const [webhook_id, actor] = [formatId('webhook', randomBytes(16).toString('hex')), `probe:${randomUUID()}`];
   const time = new Date(deps.now()).toISOString();
   const content = <N extends keyof typeof handlers>(name: N, data: MessageData<N>) => {
     const sent = {

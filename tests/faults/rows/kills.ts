@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { toUuid } from '#libs/postgres/outbox/outbox-messages.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Node, Server } from '../cluster.ts';
@@ -156,7 +156,7 @@ const killRelay: Row = {
 
 /** Returns the events that are in the topics although their batch is not marked as published. */
 async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
-  return (await readOutbox(pool)).filter(({ is_published, id }) => !is_published && events.has(uuidOf(id))).length;
+  return (await readOutbox(pool)).filter(({ is_published, id }) => !is_published && events.has(toUuid(id))).length;
 }
 
 /** Returns the ledger that last reported to be the active relay. */

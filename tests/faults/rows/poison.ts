@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bucketOf } from '#libs/contracts/ids.ts';
+import { bucketForKey } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { createTestKafka, publish, readTopic, readTopics } from '../../support/kafka.ts';
@@ -47,7 +47,7 @@ const poison: Row = {
     );
     if (!good) throw new Error('there is no command from which to make poison');
     mark = randomBytes(8).toString('hex');
-    const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
+    const partition = commandPartition(bucketForKey(bench.accounts.probes[0] ?? ''));
     // The sender of the valid command may still wait for its reply, which must not be one to the
     // poison message.
     const nobody = () => ({

@@ -44,7 +44,7 @@ const ref = (...path: string[]): JsonSchema => ({
 export function asyncApiDocument(version: string): JsonSchema {
   const eventTypes = (Object.keys(events) as EventType[]).filter((type) => isEventTopic(events[type].topic));
   const eventTopics = [...new Set(eventTypes.map((type) => events[type].topic))];
-  const typesOf = (topic: TopicName) => eventTypes.filter((type) => events[type].topic === topic);
+  const typesInTopic = (topic: TopicName) => eventTypes.filter((type) => events[type].topic === topic);
   return {
     asyncapi: '3.0.0',
     info: { title: 'Core Banking', version, description },
@@ -56,7 +56,7 @@ export function asyncApiDocument(version: string): JsonSchema {
         variables: { brokers: { default: 'localhost:9092', description: 'KAFKA_BROKERS' } },
       },
     },
-    channels: Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesOf(topic))])),
+    channels: Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesInTopic(topic))])),
     operations: Object.fromEntries(
       eventTopics.map((topic) => [
         `publish_${topic.replace('-', '_')}`,

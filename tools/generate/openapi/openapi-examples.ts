@@ -1,13 +1,13 @@
 import { type Endpoint, type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
-import { kindOf } from '#libs/contracts/ids.ts';
+import { kindFromField } from '#libs/contracts/ids.ts';
 import { example } from '#libs/contracts/subject.ts';
 import { errorMeanings } from '../meanings.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Returns an example of a path parameter. */
-export function exampleOf(name: string): string {
-  const kind = kindOf(name);
+export function pathExample(name: string): string {
+  const kind = kindFromField(name);
   if (kind) return example.ids[kind];
   return name === 'accountNumber' ? example.accountNumber : name;
 }

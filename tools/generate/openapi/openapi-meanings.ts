@@ -28,14 +28,14 @@ function properties(given: Record<string, Json>, owner: string): Json {
   return Object.fromEntries(
     Object.entries(given).map(([name, property]) => {
       const { description, ...rest } = inside(property, name);
-      const said = meaningOf(name, owner, property['description'] ?? description);
+      const said = findMeaning(name, owner, property['description'] ?? description);
       return [name, said === undefined ? rest : { ...rest, description: said }];
     }),
   );
 }
 
 /** Returns the description of a parameter with that name. `said`: the description in its schema. */
-export function meaningOf(name: string, owner: string, said?: unknown): unknown {
+export function findMeaning(name: string, owner: string, said?: unknown): unknown {
   return ownMeaning(name, owner) ?? said ?? fieldMeanings[name];
 }
 

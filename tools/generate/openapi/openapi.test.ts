@@ -77,18 +77,18 @@ test('every code that callers can receive belongs to an operation', () => {
 });
 
 /** Returns every schema of the document with its path, except parts that only restrict other schemas. */
-function schemasOf(value: unknown, place = ''): [string, Record<string, unknown>][] {
+function listSchemas(value: unknown, place = ''): [string, Record<string, unknown>][] {
   if (typeof value !== 'object' || value === null) return [];
   return [
     [place, value as Record<string, unknown>] as [string, Record<string, unknown>],
     ...Object.entries(value).flatMap(([key, part]) =>
-      ['examples', 'example', 'if', 'then', 'allOf'].includes(key) ? [] : schemasOf(part, `${place}/${key}`),
+      ['examples', 'example', 'if', 'then', 'allOf'].includes(key) ? [] : listSchemas(part, `${place}/${key}`),
     ),
   ];
 }
 
 test('every property, parameter, and header has a description', () => {
-  const silent = schemasOf(document).flatMap(([place, { properties, parameters }]) => [
+  const silent = listSchemas(document).flatMap(([place, { properties, parameters }]) => [
     ...Object.entries((properties ?? {}) as Record<string, { description?: string }>)
       .filter(([, { description }]) => !description)
       .map(([name]) => `${place}: ${name}`),
@@ -102,7 +102,7 @@ test('every property, parameter, and header has a description', () => {
 });
 
 test('headers are defined once', () => {
-  const own = schemasOf(document.paths).flatMap(([place, { headers }]) =>
+  const own = listSchemas(document.paths).flatMap(([place, { headers }]) =>
     Object.entries((headers ?? {}) as Record<string, { $ref?: string }>)
       .filter(([, { $ref }]) => $ref === undefined)
       .map(([name]) => `${place}: ${name}`),
@@ -111,17 +111,17 @@ test('headers are defined once', () => {
 });
 
 test('every integer has a lower bound of ours, and none the limits of a double', () => {
-  const unbounded = schemasOf(document)
+  const unbounded = listSchemas(document)
     .filter(([, { type, minimum, maximum }]) => {
-      const isOf = (kind: unknown) => (Array.isArray(kind) ? kind.includes('integer') : kind === 'integer');
-      return isOf(type) && (typeof minimum !== 'number' || minimum < 0 || maximum === Number.MAX_SAFE_INTEGER);
+      const isInteger = (kind: unknown) => (Array.isArray(kind) ? kind.includes('integer') : kind === 'integer');
+      return isInteger(type) && (typeof minimum !== 'number' || minimum < 0 || maximum === Number.MAX_SAFE_INTEGER);
     })
     .map(([place]) => place);
   expect(unbounded).toEqual([]);
 });
 
 test('all descriptions of fields are used', () => {
-  const said = new Set(schemasOf(document).map(([, { description }]) => description));
+  const said = new Set(listSchemas(document).map(([, { description }]) => description));
   const idle = Object.entries(fieldMeanings).filter(([, meaning]) => !said.has(meaning));
   expect(idle.map(([name]) => name)).toEqual([]);
 });
@@ -161,7 +161,7 @@ test('the endpoints accept the request examples', async () => {
     tokens: hs256Tokens,
   });
   // A token for each request, because signing out ends one.
-  const headersOf = (jti: string) => ({
+  const bearerHeaders = (jti: string) => ({
     authorization: `Bearer ${hs256Token({ jti, scope: scopes.join(' ') })}`,
     'idempotency-key': 'k',
   });
@@ -187,7 +187,7 @@ test('the endpoints accept the request examples', async () => {
         const response = await app.inject({
           method: method.toUpperCase() as 'POST',
           url,
-          headers: headersOf(url),
+          headers: bearerHeaders(url),
           payload: value,
         });
         expect([201, 200, 504], `${method} ${path} ${response.body}`).toContain(response.statusCode);

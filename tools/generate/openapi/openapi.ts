@@ -6,9 +6,9 @@ import { errorCodes } from '#libs/contracts/errors.ts';
 import { exampleCursor } from '#libs/contracts/event-feed.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
-import { answerExamples, errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
+import { answerExamples, errorExample, pathExample, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
-import { explained, meaningOf } from './openapi-meanings.ts';
+import { explained, findMeaning } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
@@ -190,8 +190,8 @@ function pathParameters({ path }: Endpoint): Json[] {
     in: 'path',
     required: true,
     schema: text,
-    description: meaningOf(name, ''),
-    example: exampleOf(name),
+    description: findMeaning(name, ''),
+    example: pathExample(name),
   }));
 }
 
@@ -201,7 +201,7 @@ function queryParameters(operation: EndpointName, { query }: Endpoint): Json[] {
     name,
     in: 'query',
     required: schema.required?.includes(name) ?? false,
-    description: meaningOf(name, operation, said),
+    description: findMeaning(name, operation, said),
     schema: withoutNul(property),
   }));
 }

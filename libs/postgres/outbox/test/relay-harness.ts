@@ -29,7 +29,7 @@ export function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-export function numberOf(value: string | null): number {
+export function parseNumber(value: string | null): number {
   return (JSON.parse(value ?? '{"n":-1}') as { n: number }).n;
 }
 
@@ -38,7 +38,7 @@ export function fakeBroker(before: (messages: readonly unknown[]) => Promise<voi
   const sent: PublishedEvent[] = [];
   return {
     sent,
-    numbers: () => sent.map((message) => numberOf(message.value)),
+    numbers: () => sent.map((message) => parseNumber(message.value)),
     async publishAll(messages: PublishedEvent[]) {
       await before(messages);
       sent.push(...messages);
