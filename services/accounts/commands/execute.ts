@@ -131,11 +131,9 @@ async function applyReplies(
   replies: readonly { step_id: string; body: ReplyBody }[],
   around: Surroundings,
 ): Promise<Executed> {
-  const decided = new Map(
-    replies
-      .filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500)
-      .map(({ step_id, body }) => [step_id, body]),
-  );
+  const decided = new Map<string, ReplyBody>();
+  for (const { step_id, body } of replies)
+    if (!decided.has(step_id) && (body.ok || errorCodes[body.refusal.code].status < 500)) decided.set(step_id, body);
   const taken = decided.size > 0 ? await takeSteps(client, [...decided.keys()].sort()) : [];
   if (taken.length === 0) return nothing();
   const steps = new Map(taken.map((step) => [step.step_id, step]));

@@ -25,17 +25,15 @@ const commandId = ({ content }: Item) => (content.kind === 'request' ? content.c
  * partition in order. Returns none when the lanes are empty.
  * - Replies of the ledger come first, also before commands that were sent earlier: the command that began their step has
  *   been executed, and the caller of a waiting command has no answer yet. Between replies, groups of commands would be
- *   small.
+ *   small. A group of them at a time keeps their order: two may change the status of one account.
  * - Then the first message of each lane, with those after it that have the same name, if they are executed together. Such
  *   messages of all lanes form one group, in which no command occurs twice.
  */
 export function nextGroups(lanes: Item[][]): Item[][] {
-  const replies = lanes.flatMap((lane) => lane.filter(isReply));
-  if (replies.length > 0) {
-    for (const lane of lanes) lane.splice(0, lane.length, ...lane.filter((item) => !isReply(item)));
-    return Array.from({ length: Math.ceil(replies.length / maxGroup) }, (_, i) =>
-      replies.slice(i * maxGroup, (i + 1) * maxGroup),
-    );
+  const replies = new Set(lanes.flatMap((lane) => lane.filter(isReply)).slice(0, maxGroup));
+  if (replies.size > 0) {
+    for (const lane of lanes) lane.splice(0, lane.length, ...lane.filter((item) => !replies.has(item)));
+    return [[...replies]];
   }
   const alone: Item[][] = [];
   const together = new Map<string, Item[]>();
