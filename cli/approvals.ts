@@ -35,7 +35,6 @@ export function addApprovals(program: Command): void {
       const { api_key, ...approval } = await openBank().getApproval({ approval_id: id });
       if (asJson) return printJson({ ...approval, ...(api_key === undefined ? {} : { api_key }) });
       print(line(approval));
-      for (const { field, before, after } of approval.changes) print(`  ${field}: ${before ?? '-'} -> ${after ?? '-'}`);
       print(`  ${approval.request.method} ${approval.request.path} ${JSON.stringify(approval.request.body)}`);
       if (approval.outcome) print(`  outcome: ${JSON.stringify(approval.outcome)}`);
       if (api_key === undefined) return;

@@ -188,7 +188,7 @@ describe('layout', () => {
       sagas: ['outcome.ts', 'clients/'],
       notes: ['outcome.ts', 'clients/', 'sagas/'],
       'dead-letters': ['outcome.ts'],
-      erasure: ['outcome.ts', 'clients/', 'api-keys/'],
+      erasure: ['outcome.ts', 'clients/', 'api-keys/', 'approvals/'],
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
       commands: [
         'outcome.ts',

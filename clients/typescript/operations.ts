@@ -547,15 +547,14 @@ export interface CloudEvent {
 
 export interface Approval {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
     method: string;
     path: string;
     body: Record<string, unknown>;
   };
-  changes: { field: string; before: string | null; after: string | null }[];
   requested_by: string;
   requested_at: string;
   expires_at: string;
@@ -574,15 +573,14 @@ export interface Approval {
 
 export interface ApprovalWithKey {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
     method: string;
     path: string;
     body: Record<string, unknown>;
   };
-  changes: { field: string; before: string | null; after: string | null }[];
   requested_by: string;
   requested_at: string;
   expires_at: string;
@@ -1021,7 +1019,7 @@ export interface Calls {
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-    action?: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase';
     requested_by?: 'me' | 'others';
     limit?: number;
     cursor?: string;

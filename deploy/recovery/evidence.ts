@@ -161,8 +161,8 @@ export function decisionsOfItems(message: ReceivedMessage, { decisions }: Eviden
 
 /** Returns the name of a command that a caller sent; undefined for anything else. */
 export function callersCommand({ headers }: ReceivedMessage): MessageName | undefined {
-  // The services repeat steps of sagas and their replies; queries need no reply; a repeat-only request executes nothing.
-  if (headers['deadline'] === undefined || headers['repeat-only'] !== undefined) return undefined;
+  // The services repeat steps of sagas and their replies; queries need no reply.
+  if (headers['deadline'] === undefined) return undefined;
   const name = messageOfType(headers['ce_type'] ?? '');
   return name?.startsWith('get_') ? undefined : name;
 }

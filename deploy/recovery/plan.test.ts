@@ -137,6 +137,5 @@ test('queries, messages of the services, and requests that execute nothing are n
     callersCommand(message({ ce_type: messageType(name), deadline: at, ...headers }, {}));
   expect(of('create_transfer', {})).toBe('create_transfer');
   expect(of('get_transfer', {})).toBeUndefined();
-  expect(of('create_transfer', { 'repeat-only': 'true' })).toBeUndefined();
   expect(callersCommand(message({ ce_type: messageType('create_transfer') }, {}))).toBeUndefined();
 });

@@ -21,9 +21,6 @@ export const statusTransitionSchema = z.object({
 });
 export type StatusTransition = z.infer<typeof statusTransitionSchema>;
 
-/** True if the change from Frozen needs an approval that this command does not have. The command is then refused. */
-const keepFrozen = z.boolean().optional();
-
 export const statusEndpoints = {
   change_account_status: {
     route: 'POST /accounts/:account_id/status-transitions',
@@ -79,13 +76,12 @@ export const statusMessages = {
       status: accountStatus,
       reason: freezeReason.nullable(),
       note: message.text,
-      keep_frozen: keepFrozen,
     },
     accountSchema,
   ),
   /** A step of the status saga. The ledger decides the previous and new status, no-ops, and the order. */
   change_ledger_account_status: message.ledger.command(
-    { transition_id: message.id, account_id: message.accountId, status: accountStatus, keep_frozen: keepFrozen },
+    { transition_id: message.id, account_id: message.accountId, status: accountStatus },
     z.object({
       account_id: message.id,
       from_status: accountStatus,

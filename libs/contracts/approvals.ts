@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { refusalSchema } from './errors.ts';
+import { refusal, refusalSchema } from './errors.ts';
+import { toMinor } from './money.ts';
 import { exampleReversal } from './reversals.ts';
 import { scopes } from './scopes.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
@@ -8,10 +9,9 @@ import { text } from './texts.ts';
 /**
  * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
  * `unfreeze`: any change of status from Frozen. `create_key`: creating or rotating a key with writing scopes.
- * `redrive`: redriving with a renewed deadline. `post_above`: a posting above the limit of its currency.
- * `erase`: the erasure of a client.
+ * `post_above`: postings above the limit of their currency. `erase`: the erasure of a client.
  */
-export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above', 'erase'] as const;
+export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'post_above', 'erase'] as const;
 const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
@@ -23,13 +23,53 @@ const approvalAsker = z.enum(['me', 'others']);
 
 export const approvalLifetimeMs = 24 * 60 * 60 * 1000;
 
+/** The maximum number of approvals of a caller that are waiting. */
+export const maxWaitingApprovals = 20;
+
+/**
+ * The rules under which a command needs an approval, in its header `four-eyes`. The gateway adds them to commands of
+ * callers whose actions may need one; the service that executes the command decides.
+ */
+const approvalRules = z.object({
+  actions: z.array(approvalAction),
+  /** The largest amount per currency that needs no approval, for postings of a person on this day of the bank. */
+  limits: z.record(z.string(), z.string()),
+  day: z.string(),
+});
+export type ApprovalRules = z.infer<typeof approvalRules>;
+
+export function rulesIn({ four_eyes }: { four_eyes?: string | undefined }): ApprovalRules | undefined {
+  return four_eyes === undefined ? undefined : approvalRules.parse(JSON.parse(four_eyes));
+}
+
+/**
+ * Reports whether the command needs an approval if it is this action. Commands that are sent again after a restore keep
+ * their decisions.
+ */
+export function isUnapproved(
+  context: { four_eyes?: string | undefined; decided?: string | undefined },
+  action: ApprovalAction,
+): boolean {
+  return context.decided === undefined && rulesIn(context)?.actions.includes(action) === true;
+}
+
+/** Reports whether this amount alone needs an approval. That of a currency without a limit does. */
+export function isAboveLimit({ limits }: Pick<ApprovalRules, 'limits'>, amount: string, currency: string): boolean {
+  const [minor, most] = [toMinor(amount, currency), toMinor(limits[currency] ?? '0', currency)];
+  return minor === 'amount_too_large' || (typeof minor === 'bigint' && typeof most === 'bigint' && minor > most);
+}
+
+/** Creates the refusal of a command that was not executed, because a second person must approve it. */
+export function approvalRequired(what?: string) {
+  return refusal('approval_required', `a second person must approve this${what === undefined ? '' : ` ${what}`}`);
+}
+
 /** The commands that can require an approval. */
 export const approvableCommand = z.enum([
   'reverse_transaction',
   'change_account_status',
   'create_api_key',
   'rotate_api_key',
-  'redrive_dead_letter',
   'create_transaction',
   'create_transfer',
   'capture_hold',
@@ -59,8 +99,6 @@ export const approvalSchema = z.object({
     path: z.string(),
     body: z.record(z.string(), z.unknown()),
   }),
-  /** The changes, as of the time of the request. null means that there is no value before, or none after. */
-  changes: z.array(z.object({ field: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
   requested_by: z.string(),
   requested_at: time,
   expires_at: time,
@@ -76,7 +114,7 @@ export type Approval = z.infer<typeof approvalSchema>;
 
 /** The data that accounts stores until the request is approved. */
 const approvalRequestSchema = approvalSchema
-  .pick({ approval_id: true, action: true, summary: true, request: true, changes: true })
+  .pick({ approval_id: true, action: true, summary: true, request: true })
   .extend({
     /** The scopes that the approver needs in addition to approvals:write. */
     scopes: z.array(z.enum(scopes)),
@@ -102,17 +140,13 @@ const person = (name: string): string => `jwt:https://issuer.example|${name}`;
 export const exampleApproval = {
   approval_id: example.ids.approval,
   action: 'reverse',
-  summary: `Reverse Deposit ${example.ids.transaction} of 25.00 USD`,
+  summary: `Reverse transaction ${example.ids.transaction}`,
   request: {
     operation: 'reverse_transaction',
     method: 'POST',
     path: `/transactions/${example.ids.transaction}/reversal`,
     body: { reason: 'posted twice' },
   },
-  changes: [
-    { field: `transaction ${example.ids.transaction}`, before: 'Completed', after: 'reversed' },
-    { field: `balance of account ${example.ids.account}`, before: null, after: '-25.00 USD' },
-  ],
   requested_by: person('officer'),
   requested_at: example.time,
   expires_at: '2026-01-03T03:04:05.678Z',
@@ -261,31 +295,28 @@ export const approvalMeanings = {
     'list_approvals.status': 'Only approvals with this status',
     request: 'The original request',
     summary: 'What would be done, in one sentence without personal data',
-    changes: 'What would change, as of the time of the request',
-    'changes.field': 'The field that would change',
     requested_at: `When it was requested, ${meaning.utc}`,
     operation: 'Name of the operation',
     method: 'HTTP method of the request',
     path: 'Path of the request',
     body: 'Body of the request, without secrets',
-    before: 'The current value; null: none',
-    after: 'The new value; null: none',
     'outcome.status': 'success or error',
     'outcome.data': 'The `data` of the response',
   },
   eventFields: {
     approval_id: 'apr_ and 32 hex digits',
     decided_at: 'ISO 8601 UTC',
-    decided_by: 'The second person; null if the approval expired',
+    decided_by: 'The second person; system if the key that asked was no longer valid; null if the approval expired',
     operation: 'The requested API operation',
     requested_at: 'ISO 8601 UTC',
     requested_by: 'The requester',
   },
   errors: {
     approval_required: {
-      meaning: 'A second person must approve this, which is not possible in this request.',
-      action: 'Request it separately, as a person.',
-      example: [`account ${example.ids.account} is frozen: a second person must approve this`],
+      meaning:
+        'A second person must approve this: the response to a batch, and to GET of the id of a posting that waits.',
+      action: 'Send the items of the batch separately; read the approval.',
+      example: ['a second person must approve this'],
     },
     own_approval: {
       meaning: 'Nobody can approve or reject their own request.',

@@ -32,8 +32,8 @@ const headerNames = {
   idempotency_key: 'idempotency-key',
   /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
   fingerprint: 'fingerprint',
-  /** 'true': reply with the outcome stored under this id, and execute nothing if there is none. */
-  repeat_only: 'repeat-only',
+  /** The rules under which the command is refused with approval_required (rulesIn in approvals.ts), as JSON. */
+  four_eyes: 'four-eyes',
   /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
   staff: 'staff',
   /** The caller's network address, for the audit log. Only commands have it. */

@@ -111,18 +111,12 @@ export function refusal<C extends ErrorCode>(
 
 /**
  * Reports whether the refusal is stored, so that a repeat returns it again. 403 depends on the caller, 5xx decides
- * nothing, and an invalid request may be corrected, so these are decided again (contract: idempotency-7).
+ * nothing, 429 passes, and an invalid request may be corrected, so these are decided again (contract: idempotency-7).
  */
 export function isKept({ code }: Refusal): boolean {
   const { status } = errorCodes[code];
-  return status < 500 && status !== 403 && code !== 'validation_failed';
+  return status < 500 && status !== 403 && status !== 429 && code !== 'validation_failed';
 }
-
-/**
- * The reply to a command that only asks for a stored outcome, if none is stored. Nothing was executed, and nothing is
- * stored.
- */
-export const unknownRepeat = refusal('service_unavailable', 'the command is unknown, and nothing was executed');
 
 /** Creates the reply to a query for the outcome of a command that was dead-lettered. */
 export function deadLettered(id: string): Refusal {

@@ -52,6 +52,7 @@ export const failureCodes = [
   'amount_exceeds_outstanding',
   'balance_limit_exceeded',
   'destination_refused',
+  'approval_required',
   'deadline_exceeded',
   'hold_not_active',
   'amount_exceeds_hold',

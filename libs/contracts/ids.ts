@@ -141,6 +141,11 @@ export function commandKey(messageId: string): string {
   return `${messageId.slice(-32, -2)}00`;
 }
 
+/** Returns the 128 bits under which the ledger stores that a command waits for an approval. */
+export function approvalKey(messageId: string): string {
+  return hash('sha256', `approval of ${commandKey(messageId)}`).slice(0, 32);
+}
+
 /** Returns the id of a command's audit record. Repeated deliveries produce the same id. */
 export function auditId(messageId: string): string {
   return formatId('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));

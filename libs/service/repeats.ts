@@ -1,7 +1,7 @@
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 
-/** The replies of accounts and webhooks to commands that were received before or must not be executed. */
+/** The replies of accounts and webhooks to commands that were received before or too late. */
 
 /** A command that was received before. */
 export interface KnownCommand {
@@ -24,8 +24,7 @@ export function replyToRepeat(
 }
 
 /** Returns the reason for which a new command is not executed, or undefined if it is executed. */
-export function refusedUnseen({ repeat_only, deadline }: MessageContext, now: string): Refusal | undefined {
-  if (repeat_only !== undefined) return unknownRepeat;
+export function refusedUnseen({ deadline }: MessageContext, now: string): Refusal | undefined {
   if (deadline === undefined || deadline >= now) return undefined;
   return refusal('deadline_exceeded', 'the command was received after its deadline and was not executed');
 }

@@ -153,7 +153,7 @@ export const gatewayConfig = z
       .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
       .prefault('all')
       .describe(
-        'Actions of people that a second person must approve: all, none, or some of reverse, unfreeze, create_key, redrive, post_above, erase',
+        'Actions of people that a second person must approve: all, none, or some of reverse, unfreeze, create_key, post_above, erase',
       ),
     FOUR_EYES_KEYS: z
       .enum(['on', 'off'])
@@ -162,7 +162,7 @@ export const gatewayConfig = z
     FOUR_EYES_LIMITS: amountLimits
       .optional()
       .describe(
-        'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit',
+        'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; postings in other currencies need one, whatever the amount. What a person posts in a day, a batch, and the captures of a hold count together',
       ),
     SECURITY_CONTACT: z
       .string()
@@ -193,10 +193,17 @@ export const gatewayConfig = z
   );
 
 /** Returns the four-eyes settings as used by the API. */
-function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
+function fourEyesOf(
+  config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS' | 'BANK_TIME_ZONE'>,
+): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
-  return { actions, keys: config.FOUR_EYES_KEYS === 'on', limits: config.FOUR_EYES_LIMITS ?? new Map() };
+  return {
+    actions,
+    keys: config.FOUR_EYES_KEYS === 'on',
+    limits: config.FOUR_EYES_LIMITS ?? new Map(),
+    timeZone: config.BANK_TIME_ZONE,
+  };
 }
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;

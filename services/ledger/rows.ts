@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
@@ -179,4 +180,22 @@ export async function readDeadLettered(client: Queries, ids: string[]): Promise<
   );
   const found = new Set(rows.map(({ command_id }) => command_id.replaceAll('-', '')));
   return new Set(ids.filter((id) => found.has(idBits(id))));
+}
+
+/** Returns stored replies by commandKey: of reversals, captures, and what leaves no transaction. */
+export async function readOutcomes(
+  client: Queries,
+  ids: string[],
+): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
+    'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
+    [uuids(ids)],
+  );
+  return new Map(
+    rows.map((row) => [
+      row.command_id.replaceAll('-', ''),
+      { outcome: row.outcome, fingerprint: row.fingerprint?.replaceAll('-', '') ?? null },
+    ]),
+  );
 }

@@ -19,6 +19,7 @@ function grants(role: string): string[] {
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
     `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
+    `grant select, insert, update (day, amount_minor) on posted_without_approval to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The rows are never updated, but only a role that may update a column can lock them.
     `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,

@@ -14,7 +14,7 @@ import { eventually, useBank } from '../support/world.ts';
 /**
  * Tests that every write by a member of staff, and every refused request to an endpoint for staff, is in the audit log.
  */
-const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
+const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'unfreeze' } });
 const { api } = world;
 let staff: Api;
 let client: RestClient;
@@ -46,9 +46,11 @@ type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extend
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
 /** Returns the id of an approval that another person has requested. */
 async function waitingApproval(): Promise<string> {
+  const { account_id } = await api.account(client.client_id);
+  await api.setStatus(account_id, 'Frozen', 'fraud');
   const asked = await api
     .withToken(staffToken(world.bank, 'bob'))
-    .post(`/admin/dead-letters/${letters[2]?.dead_letter_id}/redrive`, { renew_deadline: true });
+    .post(`/accounts/${account_id}/status-transitions`, { status: 'Active' });
   return asked.data<{ approval_id: string }>().approval_id;
 }
 const placeHold = (): Promise<Answer> => staff.post(`/accounts/${account.account_id}/holds`, { amount: 1 });

@@ -123,10 +123,11 @@ describeInBrowser('approvals in the dashboard', () => {
       await officer.page.keyboard.press('Enter');
       await officer.page.getByRole('button', { name: 'Reverse this Deposit' }).click();
       await officer.page.getByText('Waiting for approval.').waitFor();
+      const row = officer.page.getByRole('row', { name: account.account_number });
+      expect(plain(await row.innerText())).toMatch(/107\.00 USD\s+100\.00 USD/);
       await officer.page.goto(ui('/approvals'));
       await officer.page.waitForURL(ui('/approvals/mine'));
-      const row = officer.page.getByRole('row', { name: /Reversal/ });
-      expect(plain(await row.innerText())).toContain('107.00 USD → 100.00 USD');
+      await officer.page.getByRole('row', { name: /Reversal/ }).waitFor();
       await expectFine(officer.page, 'approvals-mine');
 
       const manager = await as('manager');

@@ -43,8 +43,8 @@ export const bugs: PlantedBug[] = [
     edits: [
       {
         file: 'services/ledger/domain/posting.ts',
-        find: 'return replayed(command, books) ?? createTransaction(command, books);',
-        replace: 'return createTransaction(command, books);',
+        find: 'return replayed(command, books) ?? replayedWaiting(command, books) ?? createTransaction(command, books);',
+        replace: 'return replayedWaiting(command, books) ?? createTransaction(command, books);',
       },
     ],
     tests: 'services/ledger/domain',
@@ -77,11 +77,13 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: "import { isPosting, openBooks } from './books.ts';",
-        replace: `import type { TransactionRecord } from '../domain/records.ts';
+        find: "import { openBooks } from './books.ts';",
+        replace: `import { recordId } from '../domain/posting.ts';
+import type { TransactionRecord } from '../domain/records.ts';
 import { readTransactions } from '../rows.ts';
 import { isPosting, openBooks } from './books.ts';`,
       },
+      { file: batchBooks, find: 'function isPosting(', replace: 'export function isPosting(' },
       {
         file: batchBooks,
         find: 'function openBooks(client: Queries, commands: Command[], slot: number, ids: string[])',

@@ -7,6 +7,7 @@ import {
   latestExpiry,
   makeApiKey,
 } from '#libs/contracts/api-key.ts';
+import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
 import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { bucketForKey, formatId } from '#libs/contracts/ids.ts';
@@ -83,10 +84,18 @@ export async function createApiKey(
   const expires_at = data.expires_at === null ? latest : new Date(data.expires_at).toISOString();
   const wrong = expiryRefusal(expires_at, latest, now);
   if (wrong) return refused(wrong);
+  const unapproved = refusedUnapproved(context, data.scopes);
+  if (unapproved) return unapproved;
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
   return done(toApiKey(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
+}
+
+/** A key that only reads needs no approval. */
+function refusedUnapproved(context: MessageContext, granted: readonly string[]): Outcome | undefined {
+  const mayWrite = granted.some((scope) => !scope.endsWith(':read'));
+  return mayWrite && isUnapproved(context, 'create_key') ? refused(approvalRequired()) : undefined;
 }
 
 function creation(context: MessageContext) {
@@ -111,6 +120,8 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   if (lacking) return refused(lacking);
   const maker = await lockMaker(client, data);
   if (maker?.revoked_at) return refused(revokedMaker);
+  const unapproved = refusedUnapproved(context, old.scopes);
+  if (unapproved) return unapproved;
   const { key_id, secret_hash } = data;
   const row: KeyRow = {
     ...old,
@@ -193,17 +204,18 @@ function disableWebhooks(
 
 /**
  * Revokes every key that is bound to the client, with its family, and disables their webhooks. Returns the number of
- * keys, and the events for the gateways and webhooks.
+ * keys, their families, and the events for the gateways and webhooks.
  */
 export async function revokeClientKeys(
   work: Writing,
   clientId: string,
-): Promise<{ count: number; events: OutboxEvent[] }> {
+): Promise<{ count: number; families: string[]; events: OutboxEvent[] }> {
   const revoked: KeyRow[] = [];
   const families = await readClientFamilies(work.client, clientId);
   for (const family of families) revoked.push(...(await revokeFamily(work.client, family, false, work.now)));
   return {
     count: revoked.length,
+    families,
     events: [...revoked.flatMap((one) => stateEvents(work, one)), disableWebhooks(work, clientId, families, clientId)],
   };
 }

@@ -62,8 +62,9 @@ export async function familiesMadeBy(client: Queries, familyId: string): Promise
 }
 
 /**
- * Reports whether one person may have both credentials: one of them is a descendant of the other, which was shown its
- * secret, or the same person created both.
+ * Reports whether one hand may hold both credentials: one of them is a descendant of the other, which was shown its
+ * secret, or one person or key created both. The bootstrap key does not count, or a bank that has only its keys could
+ * approve nothing.
  */
 export async function isOneHand(client: Queries, one: string, other: string): Promise<boolean> {
   if (one === other) return true;
@@ -74,10 +75,25 @@ export async function isOneHand(client: Queries, one: string, other: string): Pr
        select m.of, k.created_by from makers m join api_keys k on m.actor = 'key:' || k.family_id
      )
      select from makers a join makers b on b.actor = a.actor and b.of = $2
-     where a.of = $1 and (a.actor in ($1, $2) or a.actor like 'jwt:%') limit 1`,
+     where a.of = $1 and (a.actor in ($1, $2) or a.actor like 'jwt:%' or a.actor like 'key:%' and not exists (
+       select from api_keys k where 'key:' || k.family_id = a.actor and k.created_by = 'system:bootstrap')) limit 1`,
     [one, other],
   );
   return rows.length > 0;
+}
+
+/** Reports whether a key of the family is valid at the time `now` and has these scopes. */
+export async function hasValidKey(
+  client: Queries,
+  familyId: string,
+  scopes: readonly string[],
+  now: string,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'select from api_keys where family_id = $1 and revoked_at is null and expires_at > $3 and scopes @> $2 limit 1',
+    [familyId, scopes, now],
+  );
+  return rowCount === 1;
 }
 
 /**

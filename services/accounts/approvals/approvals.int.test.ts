@@ -36,7 +36,6 @@ function requestReversal(original = newId('transaction')): ApprovalRequest {
     action: 'reverse',
     summary: 'Reverse a Deposit',
     scopes: ['transactions:reverse'],
-    changes: [{ field: 'status', before: 'Completed', after: 'reversed' }],
     request: {
       operation: 'reverse_transaction',
       method: 'POST',
@@ -108,12 +107,11 @@ describe('requesting', () => {
     // contract: four-eyes-20
     const request = requestReversal();
     const reply = await ask(request, { time: '2026-01-02T03:04:05.678Z' });
-    const { approval_id, action, summary, changes } = request;
+    const { approval_id, action, summary } = request;
     const approval = {
       approval_id,
       action,
       summary,
-      changes,
       request: request.request,
       requested_by: alice,
       requested_at: '2026-01-02T03:04:05.678Z',
@@ -242,7 +240,7 @@ describe('approving', () => {
   });
 
   test('is refused if the approver could hold the requesting key, or created the approving one', async () => {
-    // contract: four-eyes-13
+    // contract: four-eyes-13, four-eyes-14
     const keyBy = async (actor: string): Promise<string> => {
       const key_id = newId('key');
       const data = {
@@ -271,12 +269,17 @@ describe('approving', () => {
       const { approval_id } = await asked(requestReversal(), { actor: asker });
       expect(replyCode(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
     }
-    // The first API keys of two installations belong to different programs.
+    // The first API keys of two installations belong to different programs, and so do the keys that one of them creates.
     const [first, second] = [await keyBy('system:bootstrap'), await keyBy('system:bootstrap')];
+    const [maker, other] = [await keyBy(first), await keyBy(first)];
+    const { approval_id: ofOneMaker } = await asked(requestReversal(), { actor: await keyBy(maker) });
+    expect(replyCode(await approve(ofOneMaker, await keyBy(maker)))).toBe('own_approval');
     for (const [asker, approver] of [
       [ofAlice, ofBob],
       [ofAlice, bob],
       [first, second],
+      [maker, other],
+      [await keyBy(maker), await keyBy(other)],
     ] as [string, string][]) {
       const { approval_id } = await asked(requestReversal(), { actor: asker });
       await bank.handleCommands([approving(approval_id, approver)]);
@@ -571,11 +574,133 @@ describe('an approved key', () => {
   });
 });
 
-test('an account whose unfreezing needs an approval is not changed, because the command to the ledger requires one', async () => {
+test('a change of status goes to the ledger with the rules under which it needs an approval', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const transition_id = newId('transition');
-  const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };
-  await bank.send('change_account_status', data, { message_id: transition_id });
+  const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null };
+  const four_eyes = JSON.stringify({ actions: ['unfreeze'], limits: {}, day: '2026-01-02' });
+  await bank.send('change_account_status', data, { message_id: transition_id, four_eyes });
   const step = (await readOutboxByKey(bank.pool, account_id)).find(({ id }) => id === transition_id);
-  expect([step?.payload['keep_frozen'], step?.partition]).toEqual([true, commandPartition(bucketForKey(account_id))]);
+  expect([step?.headers['four-eyes'], step?.partition]).toEqual([four_eyes, commandPartition(bucketForKey(account_id))]);
+});
+
+describe('without an approval', () => {
+  const four_eyes = JSON.stringify({ actions: ['create_key', 'erase'], limits: {}, day: '2026-01-02' });
+  const newKey = (granted: string[]): MessageData<'create_api_key'> => ({
+    key_id: newId('key'),
+    name: 'partner',
+    scopes: granted as never,
+    environment: 'test',
+    client_id: null,
+    expires_at: null,
+    not_after: '2099-01-01T00:00:00.000Z',
+    maker_key_id: null,
+    secret_hash: randomBytes(32).toString('hex'),
+  });
+  const create = (data: MessageData<'create_api_key'>) =>
+    bank.send('create_api_key', data, { message_id: data.key_id, actor: alice, four_eyes });
+
+  test('no key that may write is created or rotated, and no client erased; that is kept', async () => {
+    // contract: four-eyes-3
+    const key = newKey(['clients:read', 'clients:write']);
+    for (const _ of ['first', 'repeat']) expect(replyCode(await create(key))).toBe('approval_required');
+    expect(replyCode(await create(newKey(['clients:read'])))).toBe('ok');
+    const old = newKey(['clients:write']);
+    await bank.send('create_api_key', old, { message_id: old.key_id, actor: alice });
+    const rotation = {
+      key_id: newId('key'),
+      rotates_key_id: old.key_id,
+      overlap_seconds: 0,
+      maker_scopes: [...scopes],
+      maker_key_id: null,
+      secret_hash: randomBytes(32).toString('hex'),
+    };
+    expect(replyCode(await bank.send('rotate_api_key', rotation, { actor: alice, four_eyes }))).toBe('approval_required');
+    const client_id = await newClient(bank);
+    expect(replyCode(await bank.send('erase_client', { client_id }, { actor: alice, four_eyes }))).toBe(
+      'approval_required',
+    );
+    const { rows } = await bank.pool.query('select from api_keys where key_id = any($1)', [
+      [key.key_id, rotation.key_id],
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  test('at most 20 requests of a caller wait; concurrent ones cannot exceed that', async () => {
+    // contract: four-eyes-10
+    const actor = `jwt:https://issuer.example|${newId('client')}`;
+    const replies = await Promise.all(Array.from({ length: 24 }, () => ask(requestReversal(), { actor })));
+    expect(replies.map(replyCode).toSorted()).toEqual([
+      ...Array.from({ length: 20 }, () => 'ok'),
+      ...Array.from({ length: 4 }, () => 'rate_limited'),
+    ]);
+    // It is not kept: once one is decided, the same request is accepted.
+    const late = requestReversal();
+    expect(replyCode(await ask(late, { actor }))).toBe('rate_limited');
+    const [first] = replies.flatMap((reply) => (reply?.ok ? [(reply.data as Approval).approval_id] : []));
+    await bank.send('reject_request', verdict(first ?? '', { reason: 'no' }), { subject: first ?? '', actor: bob });
+    expect(replyCode(await ask(late, { actor }))).toBe('ok');
+  });
+});
+
+describe('the key that asked', () => {
+  async function askingKey(granted: string[], rest: Partial<MessageData<'create_api_key'>> = {}) {
+    const data: MessageData<'create_api_key'> = {
+      key_id: newId('key'),
+      name: 'partner',
+      scopes: granted as never,
+      environment: 'test',
+      client_id: null,
+      expires_at: null,
+      not_after: '2099-01-01T00:00:00.000Z',
+      maker_key_id: null,
+      secret_hash: randomBytes(32).toString('hex'),
+      ...rest,
+    };
+    await bank.send('create_api_key', data, { message_id: data.key_id, actor: carol });
+    return { key_id: data.key_id, actor: `key:${data.key_id}` };
+  }
+
+  test('must be valid and have the scopes when it is approved; otherwise the bank rejects, and nothing is sent', async () => {
+    // contract: four-eyes-16
+    const able = await askingKey(['transactions:reverse']);
+    const unable = await askingKey(['transactions:read']);
+    const expired = await askingKey(['transactions:reverse']);
+    await bank.owner.query('update api_keys set expires_at = now() where key_id = $1', [expired.key_id]);
+    for (const { actor } of [unable, expired]) {
+      const request = await asked(requestReversal(), { actor });
+      const reply = await approve(request.approval_id);
+      expect(reply).toMatchObject({
+        ok: true,
+        data: { status: 'Rejected', decided_by: 'system', reason: 'asker_revoked' },
+      });
+      expect(await sent(request)).toEqual([]);
+      expect(replyCode(await approve(request.approval_id))).toBe('approval_decided');
+    }
+    const request = await asked(requestReversal(), { actor: able.actor });
+    await bank.handleCommands([approving(request.approval_id)]);
+    expect(await sent(request)).toHaveLength(1);
+  });
+
+  test('takes with it what it has waiting, when it is revoked', async () => {
+    // contract: four-eyes-16
+    const [key, other] = [await askingKey(['transactions:reverse']), await askingKey(['transactions:reverse'])];
+    const request = await asked(requestReversal(), { actor: key.actor });
+    const kept = await asked(requestReversal(), { actor: other.actor });
+    await bank.send('revoke_api_key', { key_id: key.key_id }, { actor: carol });
+    expect(await shown(request.approval_id, key.actor)).toMatchObject({
+      status: 'Rejected',
+      decided_by: 'system',
+      reason: 'asker_revoked',
+    });
+    expect((await shown(kept.approval_id, other.actor)).status).toBe('Waiting');
+    expect((await readDecisions(request.approval_id)).map(({ type }) => type)).toEqual([
+      'corebanking.approval.requested.v1',
+      'corebanking.approval.decided.v1',
+    ]);
+    expect((await readAudits(request.approval_id)).map(({ action, actor }) => [action, actor])).toContainEqual([
+      'reject_request',
+      carol,
+    ]);
+  });
 });

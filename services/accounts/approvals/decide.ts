@@ -1,12 +1,21 @@
-import { type ApprovalRequest, approvalLifetimeMs } from '#libs/contracts/approvals.ts';
+import { type ApprovalRequest, approvalLifetimeMs, maxWaitingApprovals } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { bucketForKey } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { isOneHand } from '../api-keys/key-store.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { hasValidKey, isOneHand } from '../api-keys/key-store.ts';
 import { begun, createEvent, done, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
-import { type ApprovalRow, insertApproval, lockApproval, setVerdict, statusAt, toApproval } from './store.ts';
+import {
+  type ApprovalRow,
+  toApproval,
+  insertApproval,
+  lockApproval,
+  lockedWaiting,
+  setVerdict,
+  statusAt,
+} from './store.ts';
 
 /**
  * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts a saga
@@ -19,6 +28,10 @@ export function approvalNotFound(id: string): Refusal {
 }
 
 export async function requestApproval({ client, context, now }: Writing, request: ApprovalRequest): Promise<Outcome> {
+  if ((await lockedWaiting(client, context.actor, now)) >= maxWaitingApprovals)
+    return refused(
+      refusal('rate_limited', `${maxWaitingApprovals} requests of this caller wait for an approval, and no more may`),
+    );
   const { name, data } = request.command;
   // A request that could not be sent must not be offered for approval.
   const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
@@ -47,17 +60,22 @@ export function decideRequest(status: 'Approved' | 'Rejected') {
     const row = await lockDecidable(work, approval_id, scopes);
     if ('kind' in row) return row;
     const { client, context, now } = work;
-    const decided = await setVerdict(client, approval_id, {
-      status,
-      decided_by: context.actor,
-      decided_at: now,
-      reason,
-    });
+    const isVoid = status === 'Approved' && !(await isStillEntitled(client, row, now));
+    const verdict = isVoid ? byRevocation : { status, decided_by: context.actor, reason };
+    const decided = await setVerdict(client, approval_id, { ...verdict, decided_at: now });
     const event = decisionEvent(work, decided);
-    return status === 'Approved'
+    return decided.status === 'Approved'
       ? begun(toStep(decided, work), [event])
       : done(toApproval(decided, now), [event], auditFacts(decided));
   };
+}
+
+/** The verdict of the bank itself, if the key that asked is no longer valid or lacks the scopes. */
+export const byRevocation = { status: 'Rejected', decided_by: 'system', reason: 'asker_revoked' } as const;
+
+/** Reports whether the key that asked could still do it. The token of a person is known only to their request. */
+async function isStillEntitled(client: Queries, { requested_by, scopes }: ApprovalRow, now: string): Promise<boolean> {
+  return !requested_by.startsWith('key:') || hasValidKey(client, requested_by.slice(4), scopes, now);
 }
 
 /** Returns the facts about an approval for the audit. */

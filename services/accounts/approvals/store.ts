@@ -17,7 +17,7 @@ export type ApprovalRow = Omit<Approval, 'outcome'> & {
 
 /** The columns of a request. The others have defaults. */
 const requested =
-  'approval_id, action, summary, request, changes, scopes, command, context, requested_by, requested_at, expires_at';
+  'approval_id, action, summary, request, scopes, command, context, requested_by, requested_at, expires_at';
 
 export const approvalColumns = `${requested},
   status, decided_by, decided_at, reason, outcome, key_claimed_at`;
@@ -48,6 +48,19 @@ export async function insertApproval(client: Queries, row: NewApproval): Promise
     [JSON.stringify([row])],
   );
   return theRow(inserted.rows, row.approval_id);
+}
+
+/**
+ * Returns how many approvals of this caller are waiting. Concurrent requests of the caller wait for the end of this
+ * transaction, so that they cannot exceed the maximum together.
+ */
+export async function lockedWaiting(client: Queries, actor: string, now: string): Promise<number> {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('approvals of ' || $1, 0))", [actor]);
+  const { rows } = await client.query<{ waiting: number }>(
+    `select count(*)::int as waiting from approvals where requested_by = $1 and status = 'Waiting' and expires_at > $2`,
+    [actor, now],
+  );
+  return rows[0]?.waiting ?? 0;
 }
 
 export function findApproval(db: Queries, id: string): Promise<ApprovalRow | undefined> {

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest';
-import { unknownRepeat } from '#libs/contracts/errors.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import {
@@ -24,6 +23,9 @@ beforeAll(async () => {
 const answerTo = (message: ReceivedMessage) =>
   bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
 
+/** Without a limit, every initial deposit needs an approval. */
+const rules = JSON.stringify({ actions: ['post_above'], limits: {}, day: '2026-01-02' });
+
 test('openings of one batch succeed or fail independently', async () => {
   const open = (data = openAccountCommand(client_id), overrides = {}) =>
     messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
@@ -35,7 +37,7 @@ test('openings of one batch succeed or fail independently', async () => {
     foreign: open(openAccountCommand(client_id), { bound_client_id: newId('client') }),
     own: open(openAccountCommand(client_id), { bound_client_id: client_id }),
     late: open(openAccountCommand(client_id), { deadline: '2026-01-01T00:00:00.000Z' }),
-    noRepeat: open(openAccountCommand(client_id), { repeat_only: 'true' }),
+    unapproved: open(openAccountCommand(client_id), { four_eyes: rules }),
     first: open(repeated),
     again: open(repeated),
     other: open(repeated, { fingerprint: 'b' }),
@@ -61,7 +63,7 @@ test('openings of one batch succeed or fail independently', async () => {
     foreign: ['client_not_found'],
     own: ['ok'],
     late: ['deadline_exceeded'],
-    noRepeat: ['service_unavailable'],
+    unapproved: ['approval_required'],
     first: ['ok'],
     again: ['ok'],
     other: ['idempotency_key_reused'],
@@ -97,31 +99,6 @@ test('invalid, late, or duplicate replies of the ledger do not affect others', a
   ]);
   expect(messages.map(answerTo)).toEqual([['ok'], [], ['amount_too_large'], ['ok']]);
   expect(bank.deadLetters.splice(0)).toHaveLength(1);
-});
-
-test('a repeat-only command returns a stored reply; an unknown one is neither executed nor stored', async () => {
-  const [known, unknown] = [newId('client'), newId('client')];
-  const first = await bank.send(
-    'create_client',
-    { client_id: known, client: retail },
-    { message_id: known, fingerprint: 'a' },
-  );
-  const again = await bank.send(
-    'create_client',
-    { client_id: known, client: retail },
-    { message_id: known, fingerprint: 'a', repeat_only: 'true' },
-  );
-  expect(again).toEqual({ ...first, replayed: true });
-  const asked = { message_id: unknown, fingerprint: 'a' };
-  expect(
-    await bank.send('create_client', { client_id: unknown, client: retail }, { ...asked, repeat_only: 'true' }),
-  ).toEqual({ ok: false, refusal: unknownRepeat });
-  const { rows } = await bank.pool.query<{ rows: bigint }>(
-    'select (select count(*) from commands where command_id = $1) + (select count(*) from audit where details::text like $2) as rows',
-    [unknown, `%${unknown}%`],
-  );
-  expect(rows).toEqual([{ rows: 0n }]);
-  expect(await bank.send('create_client', { client_id: unknown, client: retail }, asked)).toMatchObject({ ok: true });
 });
 
 test('only one of several clients of one batch that request one USSD number gets it', async () => {

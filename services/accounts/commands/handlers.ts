@@ -1,8 +1,9 @@
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { createApiKey, revokeApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
+import { createApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
 import { claimApprovedKey } from '../approvals/claim-key.ts';
 import { decideRequest, requestApproval } from '../approvals/decide.ts';
+import { revokeKeys } from '../approvals/revoked.ts';
 import { createClients, updateClient } from '../clients/clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
 import { eraseClient } from '../erasure/erasure.ts';
@@ -22,7 +23,7 @@ export const commandHandlers = {
   add_account_note: addNote,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
-  revoke_api_key: revokeApiKey,
+  revoke_api_key: revokeKeys,
   redrive_dead_letter: redriveDeadLetter,
   drop_dead_letter: dropDeadLetter,
   request_approval: requestApproval,

@@ -168,12 +168,12 @@ export function stepMessage(step: Step, prefix: string): OutboxEvent {
   const {
     step_id,
     account_id,
-    context: { time, request_id, actor, traceparent },
+    context: { time, request_id, actor, traceparent, four_eyes },
     detail: { approved },
   } = step;
   const partition = commandPartition(approved?.bucket ?? bucketForKey(account_id));
   const type = messageType(step.message);
-  const context = approved?.context ?? { message_id: step_id, time, request_id, actor };
+  const context = approved?.context ?? { message_id: step_id, time, request_id, actor, four_eyes };
   const headers = toHeaders({
     ...context,
     type,

@@ -42,7 +42,7 @@ export function probingMessages(): Decoded[] {
     reply(account_id, { account_id, status: 'Active', status_version: 1, balance: '1.00' }),
     command(
       'change_account_status',
-      { transition_id, account_id, status: 'Frozen', reason: 'fraud', note: text, keep_frozen: false },
+      { transition_id, account_id, status: 'Frozen', reason: 'fraud', note: text },
       transition_id,
     ),
     reply(transition_id, { account_id, ...changed, balance: '1.00' }),
@@ -56,7 +56,6 @@ export function probingMessages(): Decoded[] {
         action: 'erase',
         summary: text,
         request: { operation: 'erase_client', method: 'POST', path: text, body: {} },
-        changes: [],
         scopes: [],
         command: { name: 'erase_client', id: client_id, key: client_id, data: { client_id } },
       },

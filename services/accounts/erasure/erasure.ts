@@ -1,3 +1,4 @@
+import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
 import type { Erasure } from '#libs/contracts/erasure.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
@@ -6,6 +7,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { deadLetterTopics, longestKept, storedDays, type TopicName } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeClientKeys } from '../api-keys/api-keys.ts';
+import { rejectWaitingRequests } from '../approvals/revoked.ts';
 import { lockClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import {
@@ -42,6 +44,7 @@ export async function eraseClient(work: Work, { client_id }: MessageData<'erase_
     const message = `client ${client_id} cannot be erased: ${kept.length} of their accounts must be kept`;
     return refused(refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }));
   }
+  if (isUnapproved(context, 'erase')) return refused(approvalRequired());
   const payload = { client_id, kept_since };
   const step = { step_id: context.message_id, account_id: client_id, payload, context, detail: { retention } };
   return begun({ ...step, message: 'check_erasure' });
@@ -73,7 +76,9 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
   const row = await eraseClientRow(client, client_id, now);
   const replies = await eraseReplies(client, row);
   const records = await eraseRecords(client, client_id, auditId(context.message_id));
-  const keys = await revokeClientKeys({ client, context, now }, client_id);
+  const work = { client, context, now };
+  const keys = await revokeClientKeys(work, client_id);
+  const rejected = await rejectWaitingRequests(work, keys.families);
   const replaced = { ...records, kept_replies: replies + records.kept_replies };
   const erased_at = row.erased_at ?? now;
   const erasure: Erasure = {
@@ -84,7 +89,11 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
     remaining: remainingAt(now, detail.retention),
   };
   const event = { client_id, client_type: row.client_type, erased_at, ...askedBy(context) };
-  const events = [createEvent({ context, now }, 'corebanking.client.erased.v1', client_id, event), ...keys.events];
+  const events = [
+    createEvent({ context, now }, 'corebanking.client.erased.v1', client_id, event),
+    ...keys.events,
+    ...rejected,
+  ];
   return done(erasure, events, { ...replaced, revoked_keys: keys.count });
 }
 

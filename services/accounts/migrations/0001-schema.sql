@@ -196,7 +196,6 @@ create table approvals (
   action         text not null,
   summary        text not null,
   request        json not null,
-  changes        json not null,
   scopes         text[] not null, -- which the approver needs in addition to approvals:write
   command        json not null,   -- sent once it is approved
   context        json not null,   -- the MessageContext of the request
@@ -389,16 +388,13 @@ begin
     update accounts.approvals set
         request = jsonb_set(request::jsonb, '{body}', without_texts(request::jsonb -> 'body')),
         command = jsonb_set(command::jsonb, '{data}', without_texts(command::jsonb -> 'data')),
-        changes = (select coalesce(jsonb_agg(case when change ->> 'field' in ('description', 'reference', 'reason', 'note', 'name')
-            then jsonb_build_object('field', change -> 'field', 'before', case when change ->> 'before' is not null then '(erased)' end,
-              'after', case when change ->> 'after' is not null then '(erased)' end) else change end), '[]') from jsonb_array_elements(changes::jsonb) as change),
         reason = case when reason is not null then '(erased)' end,
         outcome = case when outcome -> 'data' is not null then jsonb_set(outcome::jsonb, '{data}', without_texts((outcome -> 'data')::jsonb)) else outcome::jsonb end
-      where (status in ('Rejected', 'Expired') or outcome is not null) and (command::text || changes::text) like any(named)
+      where (status in ('Rejected', 'Expired') or outcome is not null) and command::text like any(named)
         and (without_texts((request -> 'body')::jsonb) <> (request -> 'body')::jsonb or reason <> '(erased)')
-      returning approval_id, request, changes
+      returning approval_id, request
   ), replied as (
-    update commands c set reply = jsonb_set(c.reply::jsonb, '{data}', (c.reply -> 'data')::jsonb || jsonb_build_object('request', e.request, 'changes', e.changes)
+    update commands c set reply = jsonb_set(c.reply::jsonb, '{data}', (c.reply -> 'data')::jsonb || jsonb_build_object('request', e.request)
         || case when c.reply -> 'data' ->> 'reason' is null then '{}' else '{"reason": "(erased)"}' end::jsonb
         || case when c.reply -> 'data' -> 'outcome' -> 'data' is null then '{}'
              else jsonb_build_object('outcome', jsonb_set((c.reply -> 'data' -> 'outcome')::jsonb, '{data}', without_texts((c.reply -> 'data' -> 'outcome' -> 'data')::jsonb))) end)

@@ -1,4 +1,6 @@
 import type { Account } from '#libs/contracts/accounts.ts';
+import { approvalRequired, isAboveLimit, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
@@ -27,9 +29,12 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     client,
     asked.map(({ data }) => data.client_id),
   );
-  const findRefusal = ({ context, data: { client_id } }: Asked<MessageData<'open_account'>>) => {
+  const findRefusal = ({ context, data }: Asked<MessageData<'open_account'>>) => {
+    const { client_id } = data;
     const isOwn = context.bound_client_id === undefined || context.bound_client_id === client_id;
-    return isOwn ? refusedFor(client_id, clients.get(client_id)) : clientNotFound(client_id);
+    return isOwn
+      ? (refusedFor(client_id, clients.get(client_id)) ?? unapproved(context, data))
+      : clientNotFound(client_id);
   };
   const numbers = await insertAll(
     client,
@@ -44,6 +49,15 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     const payload = { ...account, initial_deposit, migrated };
     return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
   });
+}
+
+/** The ledger checks the sum of the person's day as well, but after the account has its number. */
+function unapproved(
+  context: MessageContext,
+  { initial_deposit, currency }: MessageData<'open_account'>,
+): Refusal | undefined {
+  const rules = isUnapproved(context, 'post_above') ? rulesIn(context) : undefined;
+  return rules && isAboveLimit(rules, initial_deposit, currency) ? approvalRequired() : undefined;
 }
 
 const numberTaken = (number: string) =>

@@ -38,13 +38,13 @@ export async function changeAccountStatuses(
     [...accounts.values()].map(({ client_id }) => client_id),
   );
   return asked.map(({ context, data }) => {
-    const { transition_id, account_id, status, reason, note, keep_frozen } = data;
+    const { transition_id, account_id, status, reason, note } = data;
     const account = accounts.get(account_id);
     const bound = context.bound_client_id;
     if (!account || (bound !== undefined && bound !== account.client_id)) return refused(accountNotFound(account_id));
     const gone = refusedFor(account.client_id, clients.get(account.client_id));
     if (gone) return refused(gone);
-    const payload = { transition_id, account_id, status, keep_frozen };
+    const payload = { transition_id, account_id, status };
     const step = { step_id: transition_id, account_id, payload, context, detail: { reason, note } };
     return begun({ ...step, message: 'change_ledger_account_status' });
   });

@@ -199,8 +199,8 @@ export const numeric = <Row>(title: string, show: Column<Row>['show']): Column<R
 
 export interface ShownChange {
   what: Html | string;
-  before: string | null;
-  after: string | null;
+  before: Html | string | null;
+  after: Html | string | null;
 }
 
 /** Shows values before and after a change, under these titles. */

@@ -19,12 +19,14 @@ const waiting = {
     operation: 'create_transaction',
     method: 'POST',
     path: '/transactions',
-    body: { account_id: ids.account, amount: '1500.00', currency: 'USD', description: '<i>' },
+    body: {
+      account_id: ids.account,
+      transaction_type: 'Deposit',
+      amount: '1500.00',
+      currency: 'USD',
+      description: '<i>',
+    },
   },
-  changes: [
-    { field: `balance of account ${ids.account}`, before: null, after: '+1500.00 USD' },
-    { field: 'status', before: 'Frozen', after: 'Active' },
-  ],
   requested_by: `jwt:${issuer}|bob`,
   requested_at: time,
   expires_at: time,
@@ -45,6 +47,8 @@ beforeEach(() => {
     list_approvals: ok({ items: [waiting] }),
     get_approval: shownAs({}),
     list_accounts: ok({ items: [samples.master] }),
+    get_account: ok(samples.master),
+    get_client: ok(samples.client),
     get_ledger_accounts: ok([{ ...samples.ledger, balance: '10.50' }]),
   };
 });
@@ -66,7 +70,7 @@ describe('approvals', () => {
     ['/mine', { requested_by: 'me' }],
     ['/all', {}],
     ['/all?status=Rejected&action=erase', { status: 'Rejected', action: 'erase' }],
-  ])('are listed under %s by %j, with before and after', async (path, filters) => {
+  ])('are listed under %s by %j', async (path, filters) => {
     const body = withoutBlanks((await made.signedIn(all).get(`/admin/ui/approvals${path}`)).body);
     const { status, requested_by, action, scopes } = lastList();
     expect({ status, requested_by, action }).toEqual({
@@ -76,17 +80,10 @@ describe('approvals', () => {
       ...filters,
     });
     expect(scopes).toContain('approvals:write');
-    for (const text of [
-      `href="${url}"`,
-      'Large posting',
-      'Deposit of 1500.00 USD &lt;b&gt;',
-      '10.50 USD → <strong>1510.50',
-    ])
+    for (const text of [`href="${url}"`, 'Large posting', 'Deposit of 1500.00 USD &lt;b&gt;'])
       expect(body).toContain(text);
     const file = await made.signedIn(all).get(`/admin/ui/approvals${path.replace(/(?=\?)|$/, '.csv')}`);
-    expect(file.body).toContain(
-      `"Deposit of 1500.00 USD <b>","balance of account ${ids.account}: – → +1500.00 USD; status: Frozen → Active"`,
-    );
+    expect(file.body).toContain('Deposit of 1500.00 USD <b>');
     expect(lastList()).toMatchObject(filters);
   });
 
@@ -108,8 +105,6 @@ describe('approvals', () => {
     for (const text of [
       '10.50 USD',
       '1510.50 USD',
-      'Frozen',
-      'Active',
       '&lt;i&gt;',
       'Nothing has been done yet',
       'value="approval"',
@@ -117,16 +112,15 @@ describe('approvals', () => {
     ])
       expect(body).toContain(text);
     const blind = withoutBlanks((await made.signedIn('approvals:write').get(url)).body);
-    expect([blind.includes('10.50'), blind.includes('+1500.00 USD')]).toEqual([false, true]);
+    expect([blind.includes('10.50'), blind.includes('+1500.00')]).toEqual([false, true]);
   });
 
   it('show amounts in the bank’s format, except in texts that people have written', async () => {
     setBankFormats({ timeZone: 'UTC', locale: 'de-DE' });
     const { get } = made.signedIn('approvals:write');
-    for (const text of ['Deposit of 1.500,00 USD', '<dd><span class="wide">1.500,00</span>', '+1.500,00 USD'])
+    for (const text of ['Deposit of 1.500,00 USD', '<dd><span class="wide">1.500,00</span>'])
       expect((await get(url)).body).toContain(text);
-    const changes = [{ field: 'name', before: null, after: 'Fee of 1500 USD' }];
-    answers['get_approval'] = shownAs({ action: 'create_key', changes });
+    answers['get_approval'] = shownAs({ action: 'create_key', summary: 'Fee of 1500 USD' });
     expect((await get(url)).body).toContain('Fee of 1500 USD');
     setBankFormats({ timeZone: 'UTC', locale: undefined });
   });

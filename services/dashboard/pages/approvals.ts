@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
-import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { isCurrency } from '#libs/contracts/money.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
@@ -28,6 +28,7 @@ import {
   wordsOf,
 } from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
+import { effectsOf } from './approval-effects.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
@@ -114,7 +115,6 @@ const columns: CsvColumn<Approval>[] = [
   'approval_id',
   'action',
   'summary',
-  { title: 'changes', value: ({ changes }) => changes.map(changeText).join('; ') },
   'requested_by',
   'requested_at',
   'expires_at',
@@ -123,24 +123,23 @@ const columns: CsvColumn<Approval>[] = [
   'decided_at',
   'reason',
 ];
-const changeText = ({ field, before, after }: Approval['changes'][number]) =>
-  `${field}: ${before ?? '–'} → ${after ?? '–'}`;
 
 const namesOf = (visit: Visit, rows: readonly Approval[]) => keyNamesOf(visit, rows, 'requested_by', 'decided_by');
 
 async function draw(visit: Visit, _fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
-  const [accounts, names] = await Promise.all([accountsOf(visit, [approval]), namesOf(visit, [approval])]);
-  return { title: summaryOf(approval, accounts), content: approvalPage(visit, approval, accounts, names, wrong) };
+  const [accounts, names, effects] = await Promise.all([
+    accountsOf(visit, [approval]),
+    namesOf(visit, [approval]),
+    approval.status === 'Waiting' ? effectsOf(visit, approval) : [],
+  ]);
+  const content = approvalPage(visit, approval, { accounts, names, effects }, wrong);
+  return { title: summaryOf(approval, accounts), content };
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
 function accountsOf(visit: Visit, rows: readonly Approval[]): Promise<Known> {
-  const texts = rows.flatMap(({ summary, request, changes }) => [
-    summary,
-    request.path,
-    ...changes.map(({ field }) => field),
-  ]);
+  const texts = rows.flatMap(({ summary, request }) => [summary, request.path]);
   const ids = texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []);
   return accountsBy(visit, ids);
 }
@@ -166,7 +165,6 @@ const actionWords: Record<ApprovalAction, string> = {
   reverse: 'Reversal',
   unfreeze: 'Unfreezing',
   create_key: 'API key',
-  redrive: 'Dead letter sent again',
   post_above: 'Large posting',
   erase: 'Erasure of a client',
 };
@@ -224,11 +222,6 @@ function approvalTable(
         show: (row) =>
           html`<strong>${actionWords[row.action]}</strong><br><span class="details">${summaryOf(row, accounts)}</span>`,
       },
-      {
-        title: 'Before → after',
-        show: (row) =>
-          html`${changesOf(row, accounts).map(({ what, before, after }) => html`<div class="details">${what}: ${before !== null && html`${before} → `}<strong>${after ?? '–'}</strong></div>`)}`,
-      },
       { title: 'Asked by', show: ({ requested_by }) => actorOf(requested_by, names) },
       {
         title: 'Status',
@@ -248,40 +241,23 @@ const meanings: Record<Approval['status'], string> = {
   Expired: 'Nobody decided in time, so it will not be executed. It can be requested again.',
 };
 
-const balanceField = /^balance of account (acc_[0-9a-f]{32})$/;
-
-/** Returns the changes. While the request is waiting, a balance is shown as it is now and as it would be. */
-function changesOf({ changes, status, action }: Approval, accounts: Known): ShownChange[] {
-  const text = (value: string | null) => value && withAmounts(value, action);
-  return changes.map(({ field, before, after }) => {
-    const account = accounts.get(balanceField.exec(field)?.[1] ?? '');
-    const isShown = account && status === 'Waiting' && after !== null;
-    return {
-      what: linked(field, accounts),
-      ...(isShown ? balances(account, after) : { before: text(before), after: text(after) }),
-    };
-  });
-}
-
-function balances({ balance, currency }: Account, change: string): Omit<ShownChange, 'what'> {
-  const [moved, now] = [toMinor(change.replace(/^[+-]/, '').split(' ')[0] ?? '', currency), toMinor(balance, currency)];
-  if (typeof moved !== 'bigint' || typeof now !== 'bigint') return { before: null, after: change };
-  const text = (minor: bigint) => amountText(fromMinor(minor, currency), currency);
-  return { before: text(now), after: text(change.startsWith('-') ? now - moved : now + moved) };
+/** What is read for the page of an approval. */
+interface Facts {
+  accounts: Known;
+  names: KeyNames;
+  /** While it is waiting: what it would change now. */
+  effects: ShownChange[];
 }
 
 /**
  * The page of one approval: the exact request, who made it, its outcome, and the form for the
  * decision if this person may decide.
  */
-function approvalPage(visit: Visit, approval: ShownApproval, accounts: Known, names: KeyNames, wrong: Wrong): Html {
+function approvalPage(visit: Visit, approval: ShownApproval, { accounts, names, effects }: Facts, wrong: Wrong): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
   const isOwn = requested_by === visit.actor;
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
-  const changes = changesOf(approval, accounts).map((change) => {
-    return { ...change, what: html`<span class="details">${change.what}</span>` };
-  });
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
@@ -304,7 +280,7 @@ ${desk(
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}`,
-  html`<h2>What would change</h2>${changeTable('What would change', ['Before', 'After'], changes)}
+  html`${effects.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects)}`}
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}

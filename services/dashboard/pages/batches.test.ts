@@ -287,7 +287,7 @@ describe('its outcome', () => {
     const { body, statusCode } = await send();
     expect(statusCode).toBe(400);
     expect(textOf(body)).toContain('nothing was posted');
-    expect(textOf(body)).toContain('4 A second person must approve a payment of this size');
+    expect(textOf(body)).toContain('4 A second person must approve this');
     expect(body).not.toContain('words of the API');
   });
 

@@ -139,7 +139,7 @@ export function refusalText(
 /** Returns why an item was refused, in words for a clerk. */
 export const reasonOf = (code: string): string =>
   code === 'approval_required'
-    ? 'A second person must approve a payment of this size: enter it by itself, at the counter.'
+    ? 'A second person must approve this: enter it by itself, at the counter.'
     : refusalText(code, {});
 
 /** Returns the account with this number, or why no money can be moved between it and `account`. */

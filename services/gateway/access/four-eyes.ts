@@ -1,8 +1,7 @@
-import type { ApprovalAction } from '#libs/contracts/approvals.ts';
-import { toMinor } from '#libs/contracts/money.ts';
+import type { ApprovalAction, ApprovalRules } from '#libs/contracts/approvals.ts';
 import type { Caller } from './caller.ts';
 
-/** Who needs a second person's approval, who may give it, and from which amount (contract: four-eyes). Pure. */
+/** Whose actions may need a second person's approval, and who may give it (contract: four-eyes). Pure. */
 
 export interface FourEyes {
   actions: ReadonlySet<ApprovalAction>;
@@ -10,41 +9,31 @@ export interface FourEyes {
   keys: boolean;
   /** The largest amount per currency that needs no approval. */
   limits: ReadonlyMap<string, string>;
+  /** The bank's time zone, in which the day of a person begins. */
+  timeZone: string;
 }
 
-export interface Posting {
-  amount: string;
-  currency: string;
+/**
+ * Returns the rules under which a command of this caller needs an approval, as the header `four-eyes`; undefined if it
+ * needs none. The service that executes the command decides, because only it knows the sums and states.
+ */
+export function rulesFor(caller: Pick<Caller, 'actor'>, fourEyes: FourEyes, at: Date): string | undefined {
+  const { actions, keys, limits, timeZone } = fourEyes;
+  if (actions.size === 0 || (!keys && caller.actor.startsWith('key:'))) return undefined;
+  const day = dayIn(timeZone).format(at);
+  return JSON.stringify({ actions: [...actions], limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
 }
 
-/** Reports whether this caller's actions may need approval at all. */
-export function isWatched(caller: Pick<Caller, 'actor'>, { keys }: FourEyes): boolean {
-  return keys || !isKey(caller);
+const days = new Map<string, Intl.DateTimeFormat>();
+
+/** Returns a format for days such as 2026-01-31. A format takes long to create. */
+function dayIn(timeZone: string): Intl.DateTimeFormat {
+  const format = days.get(timeZone) ?? new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' });
+  days.set(timeZone, format);
+  return format;
 }
 
 /** Reports whether the caller may decide approvals: people only, unless keys are treated like people. */
 export function mayDecide(caller: Caller, { keys }: FourEyes): boolean {
   return keys || caller.isStaff === true;
-}
-
-function isKey({ actor }: Pick<Caller, 'actor'>): boolean {
-  return actor.startsWith('key:');
-}
-
-/** An amount with more decimal places than its currency exceeds no limit, because the posting will be refused. */
-export function isAbove({ amount, currency }: Posting, limits: FourEyes['limits']): boolean {
-  const limit = limits.get(currency);
-  if (limit === undefined) return false;
-  const [minor, most] = [toMinor(amount, currency), toMinor(limit, currency)];
-  return minor === 'amount_too_large' || (typeof minor === 'bigint' && typeof most === 'bigint' && minor > most);
-}
-
-/** Reports whether this caller's posting needs an approval. */
-export function needsApproval(posting: Posting, caller: Pick<Caller, 'actor'>, fourEyes: FourEyes): boolean {
-  return fourEyes.actions.has('post_above') && isWatched(caller, fourEyes) && isAbove(posting, fourEyes.limits);
-}
-
-/** Reports whether the amount needs an approval in at least one currency. */
-export function isAboveSome(amount: string, limits: FourEyes['limits']): boolean {
-  return [...limits.keys()].some((currency) => isAbove({ amount, currency }, limits));
 }

@@ -4,18 +4,18 @@ import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
-import { about, type Input, type Planners } from './plan.ts';
+import { type Input, type Planners, planFor } from './plan.ts';
 
 /** Approves and rejects. accounts decides; the gateway sends it the caller and the caller's scopes. */
 export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder; fourEyes: FourEyes }) {
   const verdict = (input: Input<{ reason?: string | null | undefined }>) => {
     const { body, caller } = input;
-    const plan = about('approval_id', input, (approval_id) => {
+    const plan = planFor('approval_id', input, (approval_id) => {
       return { approval_id, reason: body.reason ?? null, scopes: scopesOf(caller) };
     });
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
-    return { ...plan, finish: async (approval: unknown) => presentApproval(approval as Approval) };
+    return { ...plan, enrichResponse: async (approval: unknown) => presentApproval(approval as Approval) };
   };
   return {
     approve_request(input) {
@@ -25,7 +25,7 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
         ...plan,
         // The reply contains the outcome of the approved command. The decision on the approval itself may be known
         // earlier.
-        async otherwise(origin) {
+        async fallbackRead(origin) {
           const found = await forwarder.query('get_approval', { approval_id, scopes }, approval_id, origin);
           if (found.kind !== 'done') return undefined;
           const { approval } = found.data;

@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { approvalActions } from '#libs/contracts/approvals.ts';
+import { approvalActions, rulesIn } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
@@ -16,7 +15,7 @@ const { issuer } = hs256Tokens;
 const token = (sub: string) => hs256Token({ sub, scope: scopes.join(' '), azp: 'front-end' });
 
 const limits = new Map([['USD', '1000']]);
-const all: FourEyes = { actions: new Set(approvalActions), keys: false, limits };
+const all: FourEyes = { actions: new Set(approvalActions), keys: false, limits, timeZone: 'UTC' };
 const approval_id = `apr_${'a'.repeat(32)}`;
 const time = '2026-01-02T03:04:05.678Z';
 const waiting = {
@@ -24,7 +23,6 @@ const waiting = {
   action: 'unfreeze',
   summary: 'x',
   request: { operation: 'change_account_status', method: 'POST', path: '/x', body: { amount: '5.00' } },
-  changes: [],
   requested_by: `jwt:${issuer}|alice`,
   requested_at: time,
   expires_at: time,
@@ -37,22 +35,13 @@ const waiting = {
 let close: () => Promise<void>;
 afterEach(() => close());
 
-/** A bank whose only account has this status, and which has executed nothing but what it answers as a repeat. */
-async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
-  const known: Record<string, Answer> = {
-    get_account: ok({ ...samples.master, status: 'Active' }),
-    get_ledger_accounts: ok([{ ...samples.ledger, status }]),
-    request_approval: ok(waiting),
-    change_account_status: ok({ ...samples.master, balance: '0.00' }),
-    create_transaction: ok(samples.transaction),
-    ...answers,
-  };
+/** A bank that answers the commands so, and in which the others need an approval. */
+async function bankWith(answers: Record<string, Answer> = {}, fourEyes = all) {
+  const known: Record<string, Answer> = { request_approval: ok(waiting), ...answers };
   const made = await testApp(
-    ({ name, headers }) => {
-      const answer = known[name] ?? refused('internal_error', name);
-      const isStored = typeof answer === 'object' && answer.replayed === true;
-      return headers['repeat-only'] === 'true' && !isStored ? { ok: false, refusal: unknownRepeat } : answer;
-    },
+    ({ name, headers }) =>
+      known[name] ??
+      (headers['four-eyes'] === undefined ? refused('internal_error', name) : refused('approval_required')),
     { tokens: hs256Tokens, fourEyes },
   );
   close = () => made.app.close();
@@ -69,30 +58,31 @@ async function bankWith(status: string, answers: Record<string, Answer> = {}, fo
 }
 
 const transitions = `/accounts/${ids.account}/status-transitions`;
+const cash = { account_id: ids.account, transaction_type: 'Deposit', amount: 5000 };
 
-test('a status change of an account that is not Frozen is executed immediately, with a command that cannot unfreeze', async () => {
-  const { post, requests } = await bankWith('Inactive');
+test('a command that its service executes needs no approval, and nothing else is asked', async () => {
+  const { post, requests } = await bankWith({ change_account_status: ok({ ...samples.master, balance: '0.00' }) });
   expect((await post(transitions, { status: 'Active' })).statusCode).toBe(200);
-  const [, , command] = requests();
-  expect([command?.name, command?.data['keep_frozen']]).toEqual(['change_account_status', true]);
+  expect(requests().map(({ name, headers }) => [name, rulesIn({ four_eyes: headers['four-eyes'] })?.actions])).toEqual([
+    ['change_account_status', [...approvalActions]],
+  ]);
 });
 
-test('an unfreeze is requested with the complete command; reads for it are not audited as reads by staff', async () => {
-  const { post, requests } = await bankWith('Frozen');
+test('if its service refuses it without an approval, that is requested with the complete command', async () => {
+  const { post, requests } = await bankWith();
   const answer = await post(transitions, { status: 'Active', note: 'called' });
   expect([answer.statusCode, answer.headers.location]).toEqual([202, `/admin/approvals/${approval_id}`]);
-  const [first, second, request] = requests();
-  expect([first?.headers['staff'], second?.headers['staff'], request?.headers['staff']]).toEqual([
+  const [first, request] = requests();
+  expect([first?.name, request?.name, request?.headers['four-eyes']]).toEqual([
+    'change_account_status',
+    'request_approval',
     undefined,
-    undefined,
-    'true',
   ]);
   const { command, ...data } = request?.data as { command: { id: string; data: Record<string, unknown> } };
-  expect(request?.name).toBe('request_approval');
   expect(data).toMatchObject({
     action: 'unfreeze',
+    summary: `Unfreeze account ${ids.account}`,
     scopes: ['accounts:status'],
-    changes: [{ field: 'status', before: 'Frozen', after: 'Active' }],
     request: { operation: 'change_account_status', path: transitions, body: { status: 'Active', note: 'called' } },
   });
   expect(command.data).toEqual({
@@ -102,133 +92,72 @@ test('an unfreeze is requested with the complete command; reads for it are not a
     reason: null,
     note: 'called',
   });
-  // The command has the id bits of its approval.
-  expect(command.id.slice(4)).toBe(String((data as unknown as { approval_id: string }).approval_id).slice(4));
+  // accounts keeps its refusal under the first id.
+  expect(command.id).not.toBe(first?.headers['ce_id']);
 });
 
-test('freezing, small amounts, inactive rules, and API keys need no approval', async () => {
-  const { post, requests, keyHeader } = await bankWith('Frozen');
-  await post(transitions, { status: 'Frozen', reason: 'fraud' });
-  await post('/transactions', { account_id: ids.account, transaction_type: 'Deposit', amount: 1000 });
-  await post(transitions, { status: 'Active' }, keyHeader());
-  await post('/transactions', { account_id: ids.account, transaction_type: 'Deposit', amount: 5000 }, keyHeader());
-  expect(requests().map(({ name }) => name)).toEqual([
-    'change_account_status',
-    'create_transaction',
-    'change_account_status',
-    'create_transaction',
-  ]);
+test('an approved command of the ledger has the id that was refused, so that only one of them can be executed', async () => {
+  const { post, requests } = await bankWith();
+  expect((await post('/transactions', cash)).statusCode).toBe(202);
+  const [first, request] = requests();
+  const { command, approval_id } = request?.data as { command: { id: string }; approval_id: string };
+  expect(command.id).toBe(first?.headers['ce_id']);
+  expect(command.id.slice(4, -2)).toBe(approval_id.slice(4, -2));
 });
 
-const { deadLetter } = samples;
-const letter = (message: string, value: unknown) => ({
-  get_dead_letter: ok({ ...deadLetter, message, value: JSON.stringify(value) }),
-});
-const redrive = `/admin/dead-letters/${deadLetter.dead_letter_id}/redrive`;
-const renewed = { renew_deadline: true };
-const large = { account_id: ids.account, amount: '5000', currency: 'USD' };
-const limited = new Set(['post_above' as const]);
-
-test.each<[string, object, string | undefined, Record<string, Answer>, FourEyes?]>([
-  [transitions, { status: 'Inactive' }, 'unfreeze', {}],
-  [`/transactions/${ids.transaction}/reversal`, { reason: 'x' }, 'reverse', {}],
-  ['/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'audit:read'] }, undefined, {}],
-  ['/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'transfers:write'] }, 'create_key', {}],
-  ['/admin/api-keys', { name: 'x', scopes: ['keys:manage'] }, 'create_key', {}],
-  [redrive, renewed, 'redrive', letter('create_client', {})],
-  [redrive, {}, undefined, letter('create_client', {})],
-  [redrive, renewed, 'redrive', letter('create_transaction', { ...large, amount: '5' })],
-  [redrive, {}, undefined, letter('create_transaction', { ...large, amount: '5' })],
-  [redrive, {}, 'post_above', letter('create_transaction', large)],
-  [redrive, {}, 'post_above', letter('create_transaction', { amount: 5 })],
-  // An action whose rule is off needs no approval, but another reason still applies.
-  [redrive, renewed, 'post_above', letter('create_transaction', large), { ...all, actions: limited }],
-  [redrive, renewed, undefined, letter('create_client', {}), { ...all, actions: limited }],
-  [redrive, {}, undefined, letter('create_batch', {}), { ...all, limits: new Map() }],
-])('%s %j needs approval: %s', async (url, payload, action, answers, fourEyes) => {
-  const { post, requests } = await bankWith(
-    'Frozen',
-    { get_transaction: ok(samples.transaction), ...answers },
-    fourEyes,
-  );
-  await post(url, payload);
-  const last = requests().at(-1);
-  expect(last?.name).toMatch(action === undefined ? /^(redrive_dead_letter|create_api_key)$/ : /^request_approval$/);
-  expect(last?.data['action']).toBe(action);
-});
-
-test('a reversal that needs an approval queries its original once', async () => {
-  const { post, requests, headers } = await bankWith('Active', { get_transaction: ok(samples.transaction) });
-  const url = `/transactions/${ids.transaction}/reversal`;
-  expect((await post(url, { reason: 'x' }, { ...headers, 'idempotency-key': 'k' })).statusCode).toBe(202);
-  expect(requests().map(({ name }) => name)).toEqual(['get_transaction', 'reverse_transaction', 'request_approval']);
-});
-
-const newKey = { name: 'x', scopes: ['transfers:write'] };
-
-const past = '2020-01-01T00:00:00Z';
-const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
-const requested = (sent: { name: string; headers: Record<string, string | undefined> }[]) =>
-  sent.some(({ name, headers }) => name === 'request_approval' && headers['repeat-only'] === undefined);
-
-test.each<[object, Record<string, Answer>, number, string]>([
-  [{ client_id: ids.client }, { get_client: refused('client_not_found') }, 404, 'client_not_found'],
-  [{ expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
-  [{ expires_at: past }, {}, 400, 'validation_failed'],
-])('a key with %j is refused before an approval is requested', async (fields, answers, status, code) => {
-  const { post, requests, headers } = await bankWith('Frozen', answers);
-  for (const key of [{}, { 'idempotency-key': 'k' }]) {
-    const response = await post('/admin/api-keys', { ...newKey, ...fields }, { ...headers, ...key });
-    expect([response.statusCode, response.json().code]).toEqual([status, code]);
-  }
-  expect(requested(requests())).toBe(false);
-});
-
-test('so is a key that would outlive the key that creates it', async () => {
-  const { post, requests, keyHeader } = await bankWith(
-    'Frozen',
-    { get_api_key: ok({ ...samples.key, key_id: `key_${'1'.padStart(32, '0')}`, expires_at: inHours(1) }) },
-    { ...all, keys: true },
-  );
-  const creation = { ...newKey, expires_at: inHours(2) };
-  expect((await post('/admin/api-keys', creation, keyHeader())).json().errors).toMatchObject([{ field: 'expires_at' }]);
-  expect(requested(requests())).toBe(false);
-});
-
-test('a repeat of the request for a key that has expired since returns its approval, or the key', async () => {
-  const creation = { ...newKey, expires_at: past };
-  const key = { ...samples.key, key_id: `key_${'a'.repeat(32)}` };
-  const repeat = async (answers: Record<string, Answer>) => {
-    const { post, headers } = await bankWith('Frozen', answers);
-    const { statusCode, headers: given } = await post('/admin/api-keys', creation, {
-      ...headers,
-      'idempotency-key': 'k',
-    });
-    await close();
-    return [statusCode, given['idempotent-replayed']];
-  };
-  const stored = { ok: true as const, replayed: true };
-  const get_approval = ok({ approval: waiting, has_unread_key: false });
-  expect(await repeat({ request_approval: { ...stored, data: waiting }, get_approval })).toEqual([202, 'true']);
-  expect(await repeat({ create_api_key: { ...stored, data: key } })).toEqual([201, 'true']);
-});
-
-test('a key that only reads is created without a look at its client', async () => {
-  const { post, requests } = await bankWith('Frozen', { create_api_key: refused('client_not_found') });
-  const creation = { name: 'x', scopes: ['accounts:read'], client_id: ids.client };
-  expect((await post('/admin/api-keys', creation)).statusCode).toBe(404);
-  expect(requests().map(({ name }) => name)).toEqual(['create_api_key']);
-});
-
-test('so is the rotation of a key with scopes that the caller lacks', async () => {
-  const key_id = `key_${'a'.repeat(32)}`;
-  const { post, requests } = await bankWith('Frozen', {
-    get_api_key: ok({ ...samples.key, key_id, scopes: ['transfers:write'] }),
+test('API keys and other operations are sent without rules', async () => {
+  const { post, requests, keyHeader } = await bankWith({
+    create_transaction: ok(samples.transaction),
+    create_client: refused('validation_failed'),
   });
-  const limited = { authorization: `Bearer ${hs256Token({ sub: 'lena', scope: 'keys:manage', azp: 'front-end' })}` };
-  const response = await post(`/admin/api-keys/${key_id}/rotation`, {}, limited);
-  expect([response.statusCode, response.json().code]).toEqual([403, 'insufficient_scope']);
-  expect(requests().map(({ name }) => name)).not.toContain('request_approval');
+  await post('/transactions', cash, keyHeader());
+  await post(`/holds/${ids.hold}/release`, {});
+  expect(requests().map(({ headers }) => headers['four-eyes'])).toEqual([undefined, undefined]);
+});
+
+test.each<[string, object, string, string[], string]>([
+  [transitions, { status: 'Inactive' }, 'unfreeze', ['accounts:status'], `Unfreeze account ${ids.account}`],
+  [
+    `/transactions/${ids.transaction}/reversal`,
+    { reason: 'x' },
+    'reverse',
+    ['transactions:reverse'],
+    `Reverse transaction ${ids.transaction}`,
+  ],
+  [
+    '/admin/api-keys',
+    { name: 'x', scopes: ['transfers:write'] },
+    'create_key',
+    ['keys:manage'],
+    'Create an API key with the scopes transfers:write',
+  ],
+  [
+    '/transactions',
+    { ...cash, currency: 'USD' },
+    'post_above',
+    ['transactions:write'],
+    `Deposit of 5000 USD on account ${ids.account}`,
+  ],
+  [
+    `/holds/${ids.hold}/capture`,
+    {},
+    'post_above',
+    ['holds:write', 'transactions:write'],
+    `Capture what is left of hold ${ids.hold}`,
+  ],
+  [`/admin/clients/${ids.client}/erasure`, {}, 'erase', ['clients:erase'], `Erase client ${ids.client}`],
+])('%s %j is the action %s', async (url, payload, action, needed, summary) => {
+  const { post, requests } = await bankWith({ get_transaction: ok(samples.transaction) });
+  expect((await post(url, payload)).statusCode).toBe(202);
+  expect(requests().at(-1)?.data).toMatchObject({ action, scopes: needed, summary });
+});
+
+test('what is not sent, or has no reply, is not requested either', async () => {
+  const { post, requests } = await bankWith({ create_transaction: 'not_sent', open_account: 'no_reply' });
+  expect((await post('/transactions', cash)).statusCode).toBe(503);
+  const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD', initial_deposit: 5000 };
+  expect((await post('/accounts', opening)).statusCode).toBe(504);
+  expect(requests().map(({ name }) => name)).toEqual(['create_transaction', 'open_account']);
 });
 
 test.each<[Answer, number, string]>([
@@ -238,7 +167,7 @@ test.each<[Answer, number, string]>([
   [refused('idempotency_key_reused'), 422, 'idempotency_key_reused'],
 ])('an approval that could not be requested: %j', async (answer, status, code) => {
   const unknown = refused('approval_not_found');
-  const bank = await bankWith('Frozen', { request_approval: answer, get_approval: unknown });
+  const bank = await bankWith({ request_approval: answer, get_approval: unknown });
   const answered = await bank.post(transitions, { status: 'Active' });
   expect([answered.statusCode, answered.json().code]).toEqual([status, code]);
   if (status !== 504) return;
@@ -264,7 +193,7 @@ test.each<[object, number, object]>([
   ],
 ])('a repeat returns the current state: %j', async (changes, status, body) => {
   const replayed: ReplyBody = { ok: true, replayed: true, data: waiting };
-  const { post, headers } = await bankWith('Frozen', {
+  const { post, headers } = await bankWith({
     request_approval: replayed,
     get_approval: ok({ approval: { ...waiting, ...changes }, has_unread_key: false }),
   });
@@ -275,14 +204,14 @@ test.each<[object, number, object]>([
 
 test('an approval whose outcome is late is returned without it', async () => {
   const decided = { ...waiting, status: 'Approved', decided_by: `jwt:${issuer}|alice`, decided_at: time };
-  const { post } = await bankWith('Frozen', {
+  const { post } = await bankWith({
     approve_request: 'no_reply',
     get_approval: ok({ approval: decided, has_unread_key: false }),
   });
   const answer = await post(`/admin/approvals/${approval_id}/approval`, {});
   expect([answer.statusCode, answer.json().data]).toMatchObject([200, { status: 'Approved' }]);
   await close();
-  const other = await bankWith('Frozen', {
+  const other = await bankWith({
     approve_request: 'no_reply',
     get_approval: ok({ approval: { ...decided, decided_by: `jwt:${issuer}|bob` }, has_unread_key: false }),
   });

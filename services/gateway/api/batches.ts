@@ -8,13 +8,13 @@ import { formatId, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { Caller } from '../access/caller.ts';
+import { rulesFor } from '../access/four-eyes.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
 import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
-import { checkLargeItems } from './batch-approvals.ts';
 import { checkNames } from './commands.ts';
-import { isUnknownRepeat, type Outcome } from './forward.ts';
+import type { Outcome } from './forward.ts';
 import { derivedBits, fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import type { Planners } from './plan.ts';
@@ -65,15 +65,13 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
         : planners.create_transfer({ ...input, body: transfer as NonNullable<typeof transfer> });
     });
     await otherRequests();
-    // A repeat gets its stored outcome, even if its items would need an approval now.
-    const tooLarge = await checkLargeItems(plans, origin, deps);
-    const from = { ...origin, repeatOnly: tooLarge !== undefined };
+    // The ledger refuses a batch that would need an approval.
+    const from = { ...origin, fourEyes: rulesFor(caller, deps.fourEyes, acceptedAt) };
     const outcome = await deps.forwarder.command(commandOf(batch_id, body, plans, acceptedAt), from);
-    if (tooLarge && isUnknownRepeat(outcome)) throw tooLarge;
     await otherRequests();
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
-    const { results, isReplayed } = collectResults(outcome, { batch_id, mode: body.mode, origin: from }, refused);
+    const { results, isReplayed } = collectResults(outcome, { batch_id, mode: body.mode }, refused);
     if (isReplayed) reply.header('idempotent-replayed', 'true');
     const isDecided = results.length > 0;
     const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
@@ -173,11 +171,11 @@ function createdAt(results: readonly ItemResult[]): string | undefined {
 
 /**
  * Returns the results in the order of the items, or none if they are not known yet. Throws a refusal of the whole
- * batch, or service_unavailable if it was not sent or is a repeat without a reply.
+ * batch, or service_unavailable if it was not sent.
  */
 function collectResults(
   outcome: Outcome<MessageResult<'create_batch'>>,
-  { batch_id, mode, origin }: { batch_id: string; mode: Body['mode']; origin: Origin },
+  { batch_id, mode }: { batch_id: string; mode: Body['mode'] },
   destinationRefused: (index: number) => void,
 ): { results: ItemResult[]; isReplayed: boolean } {
   const pending = { results: [], isReplayed: false };
@@ -187,7 +185,7 @@ function collectResults(
     throw refusedBatch(outcome, destinationRefused);
   }
   if (outcome.kind === 'failed') {
-    if (origin.repeatOnly === true || outcome.stage === 'not_sent') throw new Refused(unavailable);
+    if (outcome.stage === 'not_sent') throw new Refused(unavailable);
     if (outcome.stage !== 'no_reply') throw outcomeUnknown({ batch_id }, true);
     return pending;
   }

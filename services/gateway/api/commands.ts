@@ -17,7 +17,7 @@ import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
-import { about, creation, type Input, type Planners } from './plan.ts';
+import { type Input, type Planners, planCreate, planFor } from './plan.ts';
 import { queryBehind } from './reads.ts';
 import { webhookPlanners } from './webhooks.ts';
 
@@ -63,14 +63,14 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
 }
 
 const clientPlanners = {
-  create_client: ({ body, bits }) => creation('client_id', bits, (client_id) => ({ client_id, client: body })),
+  create_client: ({ body, bits }) => planCreate('client_id', bits, (client_id) => ({ client_id, client: body })),
   update_client(input) {
     const { body, caller, ifMatch } = input;
     checkNames(caller, body.external_id !== undefined);
     checkIdentity(caller, body);
-    return about('client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
+    return planFor('client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
   },
-  erase_client: (input) => about('client_id', input, (client_id) => ({ client_id })),
+  erase_client: (input) => planFor('client_id', input, (client_id) => ({ client_id })),
 } satisfies Partial<Planners>;
 
 const accountPlanners = {
@@ -84,7 +84,7 @@ const accountPlanners = {
       );
     checkNames(caller, Boolean(body.external_id));
     knownForm('client', body.client_id);
-    return creation('account_id', bits, (account_id) => ({ account_id, ...body }));
+    return planCreate('account_id', bits, (account_id) => ({ account_id, ...body }));
   },
   change_account_status({ params, body: { status, reason = null, note = null }, bits }) {
     const account_id = pathId('account_id', params);
@@ -117,7 +117,7 @@ const moneyPlanners = {
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
     const fields = { account_id, transaction_type, amount, currency, description, reference, ...pickNames(body) };
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
-    const plan = creation(
+    const plan = planCreate(
       'transaction_id',
       withBucket(bits, account_id),
       (transaction_id) => ({ transaction_id, ...fields }),
@@ -134,7 +134,7 @@ const moneyPlanners = {
     const to_account_id = knownForm('account', body.to_account_id);
     const { amount, currency = null, description = null } = body;
     const fields = { from_account_id, to_account_id, amount, currency, description, ...pickNames(body) };
-    const plan = creation(
+    const plan = planCreate(
       'transfer_id',
       withBucket(bits, from_account_id),
       (transfer_id) => ({ transfer_id, ...fields }),
@@ -164,7 +164,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
       // The command is in the bucket of the original transaction, which may still be waiting there.
       const bucket = bucketOfId(reverses_transaction_id);
       const fields = { reverses_transaction_id, reason: body.reason, ...pickNames(body) };
-      const plan = creation(
+      const plan = planCreate(
         'transaction_id',
         inBucket(bits, bucket),
         (transaction_id) => ({ transaction_id, ...fields }),
@@ -177,7 +177,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
          * Waits until the original transaction is decided: items of batches are on another topic than reversals. The
          * ledger itself refuses the reversal of an unknown transaction, because that refusal is kept.
          */
-        async before(origin) {
+        async precondition(origin) {
           // Half of the time remains for the queries behind the commands, and for the reversal.
           const early = { ...origin, answerBy: (performance.now() + origin.answerBy) / 2 };
           const data = { transaction_id: reverses_transaction_id };
@@ -195,11 +195,11 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
 const deadLetterPlanners = {
   redrive_dead_letter(input) {
     const { renew_deadline } = input.body;
-    return about('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, renew_deadline }));
+    return planFor('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, renew_deadline }));
   },
   drop_dead_letter(input) {
     const { reason = null } = input.body;
-    return about('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, reason }));
+    return planFor('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, reason }));
   },
 } satisfies Partial<Planners>;
 
@@ -213,7 +213,7 @@ function bookPlanners({ forwarder }: CommandDependencies) {
         key: verification_id,
         data: { verification_id },
         resource: { verification_id },
-        async finish(data, _replayed, origin) {
+        async enrichResponse(data, _replayed, origin) {
           const books = data as Check;
           const { verification_id: id } = books;
           const command = { name: 'verify_audit' as const, id, key: id, data: { verification_id: id }, acceptedAt };
@@ -241,7 +241,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
       if (client_id !== null) knownForm('client', client_id);
       const apiKey = makeApiKey(environment, formatId('key', bits));
       const not_after = new Date(acceptedAt.getTime() + keyMaxLifetimeMs).toISOString();
-      const plan = creation('key_id', bits, (key_id) => ({
+      const plan = planCreate('key_id', bits, (key_id) => ({
         key_id,
         name,
         scopes,
@@ -254,7 +254,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
       }));
       return {
         ...plan,
-        async finish(data, replayed) {
+        async enrichResponse(data, replayed) {
           await apiKeys.seen(plan.id, () => true);
           return withSecret(apiKey, data, replayed);
         },
@@ -272,12 +272,12 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
         maker_key_id: caller.keyId ?? null,
         secret_hash: hashApiKey(pepper, apiKey),
       };
-      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }), rotates_key_id);
+      const plan = planCreate('key_id', bits, (key_id) => ({ key_id, ...fields }), rotates_key_id);
       return {
         ...plan,
         // In the bucket of the new key, whose id a caller may read.
         bucket: bucketForKey(plan.id),
-        async finish(data, replayed) {
+        async enrichResponse(data, replayed) {
           await Promise.all([
             apiKeys.seen(plan.id, () => true),
             apiKeys.seen(rotates_key_id, (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs),
@@ -288,10 +288,10 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
     },
     revoke_api_key(input) {
       const { descendants } = input.body;
-      const plan = about('key_id', input, (key_id) => ({ key_id, descendants }));
+      const plan = planFor('key_id', input, (key_id) => ({ key_id, descendants }));
       return {
         ...plan,
-        async finish(data, _replayed, origin) {
+        async enrichResponse(data, _replayed, origin) {
           const { families, ...key } = data as MessageResult<'revoke_api_key'>;
           const actors = families.map((family) => `key:${family}`);
           const [set] = await Promise.all([

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { idsForLog, replySchema } from '#libs/contracts/envelope.ts';
-import { type Refusal, unknownRepeat } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
 import { type MessageData, type MessageName, type MessageResult, messages } from '#libs/contracts/messages.ts';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -22,11 +22,6 @@ export type Outcome<T = unknown> =
    * unknown.
    */
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
-
-/** Reports whether a service does not know the command of a repeat-only request. */
-export function isUnknownRepeat(outcome: Outcome): boolean {
-  return outcome.kind === 'refused' && outcome.refusal.message === unknownRepeat.message;
-}
 
 /** A bucket of a command topic. */
 export interface Behind {

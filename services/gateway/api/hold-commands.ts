@@ -2,7 +2,7 @@ import { bucketOfId, debitLegId, formatId, inBucket, withBucket } from '#libs/co
 import { pickNames } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
-import { about, creation, type Planners } from './plan.ts';
+import { type Planners, planCreate, planFor } from './plan.ts';
 
 /** Planners for holds. Commands for a hold are executed in order, because its id contains the bucket of its account. */
 export const holdPlanners = {
@@ -10,7 +10,7 @@ export const holdPlanners = {
     const account_id = pathId('account_id', params);
     const { amount, currency = null, description = null, reference = null, expires_at = null } = body;
     const fields = { account_id, amount, currency, description, reference, expires_at, ...pickNames(body) };
-    return creation('hold_id', withBucket(bits, account_id), (hold_id) => ({ hold_id, ...fields }), account_id);
+    return planCreate('hold_id', withBucket(bits, account_id), (hold_id) => ({ hold_id, ...fields }), account_id);
   },
   capture_hold({ params, body, bits, caller }) {
     const hold_id = pathId('hold_id', params);
@@ -36,7 +36,7 @@ export const holdPlanners = {
     };
   },
   release_hold(input) {
-    const plan = about('hold_id', input, (hold_id) => ({ hold_id }));
+    const plan = planFor('hold_id', input, (hold_id) => ({ hold_id }));
     return { ...plan, bucket: bucketOfId(plan.key) };
   },
 } satisfies Partial<Planners>;

@@ -28,12 +28,12 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
    * (acceptances.ts).
    */
   pending?(acceptedAt: Date): Transaction | Transfer;
-  /** Runs before a command that may be executed is sent. If it returns an outcome, the command is not sent. */
-  before?(origin: Origin): Promise<Outcome | undefined>;
+  /** Runs before the command is sent. If it returns an outcome, the command is not sent. */
+  precondition?(origin: Origin): Promise<Outcome | undefined>;
   /** Runs before a success response and may extend the data. */
-  finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
+  enrichResponse?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
   /** Reads the outcome in another way if no reply arrived in time. */
-  otherwise?(origin: Origin): Promise<Outcome | undefined>;
+  fallbackRead?(origin: Origin): Promise<Outcome | undefined>;
 }
 
 export interface Input<B = unknown> {
@@ -54,7 +54,7 @@ type BodyOf<N extends EndpointName> = Endpoints[N] extends { body: infer S exten
 export type Planners = { [N in WriteName]: (input: Input<BodyOf<N>>) => Omit<Plan<N>, 'name'> };
 
 /** Plans a command under an id of its own about the resource whose id the path contains in this parameter. */
-export function about<D>(
+export function planFor<D>(
   parameter: IdField,
   { params, bits }: Pick<Input, 'params' | 'bits'>,
   data: (id: string) => D,
@@ -74,7 +74,7 @@ const paths = {
 };
 
 /** Plans a command that creates a resource, whose id has these bits and is also that of the command. */
-export function creation<D>(field: keyof typeof paths, bits: string, data: (id: string) => D, key?: string) {
+export function planCreate<D>(field: keyof typeof paths, bits: string, data: (id: string) => D, key?: string) {
   const id = formatId(kindFromField(field), bits);
   return { id, key: key ?? id, data: data(id), resource: { [field]: id }, location: `${paths[field]}/${id}` };
 }

@@ -1,27 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
-import type { Violation } from '#libs/contracts/errors.ts';
-import { parseIfMatch } from '#libs/contracts/etag.ts';
-import { noParameters } from '#libs/contracts/fields.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
-import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
-import type { Origin } from '../messages/encode.ts';
 import type { HeldBodies } from '../overload/held-bodies.ts';
 import { Shares } from '../overload/shares.ts';
 import { Acceptances } from './acceptances.ts';
-import { markVersion, outcomeUnknown, send } from './answer.ts';
-import { askForApproval, checkFourEyes, readApproval, readApprovals } from './approvals.ts';
+import { markVersion, send } from './answer.ts';
+import { readApproval, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
-import { type Forwarder, isUnknownRepeat, type Outcome } from './forward.ts';
-import { derivedBits, fingerprint, freshBits } from './ids.ts';
-import { internationalPhones, parseFields, parseQuery } from './input.ts';
+import { internationalPhones, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
-import type { Input, Plan, Planners, WriteName } from './plan.ts';
+import type { Planners, WriteName } from './plan.ts';
 import { presenterOf } from './present.ts';
 import {
   type Document,
@@ -35,11 +28,12 @@ import {
   readPage,
 } from './reads.ts';
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
-import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
+import { originOf } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
 import { statementHandler } from './statement-page.ts';
 import { readEvents } from './webhooks.ts';
+import { writeHandler } from './write.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -69,10 +63,7 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   now: () => number;
 }
 
-type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptances: Acceptances };
-
-/** A planner, whichever the endpoint. Its input has the body that the endpoint's schema returned. */
-type Planner = (input: Input) => Omit<Plan, 'name'>;
+export type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptances: Acceptances };
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
@@ -101,7 +92,7 @@ function handlerOf(name: EndpointName, endpoint: Endpoint, planners: Planners, d
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
   if (name === 'create_batch') return batchHandler(planners, deps);
   if (name in signInHandlers) return signInHandlers[name as keyof typeof signInHandlers](deps);
-  return name in planners ? write(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
+  return name in planners ? writeHandler(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
 }
 
 function health({ apiVersion }: RouteDependencies): Handler {
@@ -180,74 +171,4 @@ function nextLink(path: string, url: string, cursor: string, parameter = 'cursor
   const parameters = new URLSearchParams(url.slice(path.length));
   parameters.set(parameter, cursor);
   return `<${path}?${parameters.toString()}>; rel="next"`;
-}
-
-function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
-  const plan = planners[name] as Planner;
-  const route = `${endpoint.method} ${endpoint.path}`;
-  const schema = endpoint.body ?? noParameters;
-  const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
-  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
-  return async (request, reply) => {
-    const acceptedAt = new Date(deps.now());
-    const wrong: Violation[] = [];
-    collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
-    const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
-    const given = request.body === undefined ? {} : internationalPhones(request.body, deps.homeCountry);
-    const caller = callerOf(request);
-    const body = collect(wrong, () => deps.heldBodies.timed(caller.actor, () => parseFields(schema, given)));
-    if (wrong.length > 0) throw refuseViolations(wrong);
-    const params = request.params as Record<string, string>;
-    const ifMatch = parseIfMatch(request.headers['if-match']);
-    const origin = originOf(
-      request,
-      idempotencyKey,
-      idempotencyKey === undefined ? undefined : fingerprint(params, body),
-    );
-    const bits =
-      idempotencyKey === undefined ? freshBits(acceptedAt.getTime()) : derivedBits(caller.actor, route, idempotencyKey);
-    await execute({ params, body, caller, bits, acceptedAt, ifMatch }, origin, reply);
-  };
-
-  async function execute(input: Input, origin: Origin, reply: FastifyReply): Promise<void> {
-    const { params, body, bits, acceptedAt } = input;
-    const { idempotencyKey } = origin;
-    const planned = { name, ...plan(input) };
-    const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
-    const prevented = needed ? undefined : await planned.before?.(origin);
-    const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
-    // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
-    const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
-    if (needed && (repeat === undefined || isUnknownRepeat(repeat))) {
-      const request = { endpoint, params, body, bits, acceptedAt };
-      return askForApproval(reply, checked, needed, request, origin, deps.forwarder);
-    }
-    const outcome = prevented ?? repeat ?? (await publish(origin));
-    if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined)
-      reply.header('idempotent-replayed', 'true');
-    if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'failed') {
-      const hasKey = idempotencyKey !== undefined;
-      if (repeat !== undefined || outcome.stage === 'not_sent') throw new Refused(unavailable);
-      // The broker must have the command before a 202.
-      if (outcome.stage !== 'no_reply' || !planned.pending || !endpoint.pending)
-        throw outcomeUnknown(planned.resource, hasKey, planned.location);
-      reply.headers({ location: planned.location, 'retry-after': '1' });
-      const pending = planned.pending(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
-      return void send(reply, 202, show(pending), form);
-    }
-    if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
-    const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed, origin) : outcome.data;
-    markVersion(reply, endpoint, data);
-    send(reply, endpoint.success, show(data), form);
-  }
-}
-
-/** If the plan has another way to read the outcome, the last second of the wait is reserved for it. */
-async function command(plan: Plan & { acceptedAt: Date }, origin: Origin, forwarder: Forwarder): Promise<Outcome> {
-  if (!plan.otherwise) return forwarder.command(plan, origin);
-  const outcome = await forwarder.command(plan, { ...origin, answerBy: origin.answerBy - 1_000 });
-  return outcome.kind === 'failed' && outcome.stage === 'no_reply'
-    ? ((await plan.otherwise(origin)) ?? outcome)
-    : outcome;
 }

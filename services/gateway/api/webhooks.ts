@@ -2,7 +2,7 @@ import type { MessageResult } from '#libs/contracts/messages.ts';
 import { newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import { dataOf } from './answer.ts';
-import { about, creation, type Planners } from './plan.ts';
+import { type Planners, planCreate, planFor } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /**
@@ -14,7 +14,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   return {
     create_webhook({ body: { url, event_types, description = null }, bits }) {
       const secret = newWebhookSecret();
-      const plan = creation('webhook_id', bits, (webhook_id) => ({
+      const plan = planCreate('webhook_id', bits, (webhook_id) => ({
         webhook_id,
         url,
         event_types: [...new Set(event_types)],
@@ -23,25 +23,25 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
       }));
       return { ...plan, finish: withSecret(secret) };
     },
-    update_webhook: (input) => about('webhook_id', input, (webhook_id) => ({ webhook_id, changes: input.body })),
-    delete_webhook: (input) => about('webhook_id', input, (webhook_id) => ({ webhook_id })),
+    update_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id, changes: input.body })),
+    delete_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
     rotate_webhook_secret(input) {
       const secret = newWebhookSecret();
       const { overlap_seconds } = input.body;
-      const plan = about('webhook_id', input, (webhook_id) => ({
+      const plan = planFor('webhook_id', input, (webhook_id) => ({
         webhook_id,
         sealed_secret: secretKeys.seal(webhook_id, secret),
         overlap_seconds,
       }));
       return { ...plan, finish: withSecret(secret) };
     },
-    test_webhook: (input) => about('webhook_id', input, (webhook_id) => ({ webhook_id })),
+    test_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
     replay_webhook(input) {
       const { from, to = input.acceptedAt.toISOString() } = input.body;
-      return about('webhook_id', input, (webhook_id) => ({ webhook_id, from, to }));
+      return planFor('webhook_id', input, (webhook_id) => ({ webhook_id, from, to }));
     },
     redeliver(input) {
-      const plan = about('webhook_id', input, (webhook_id) => ({
+      const plan = planFor('webhook_id', input, (webhook_id) => ({
         webhook_id,
         delivery_id: pathId('delivery_id', input.params),
       }));

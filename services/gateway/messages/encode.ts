@@ -24,8 +24,8 @@ export interface Origin {
   answerBy: number;
   idempotencyKey?: string | undefined;
   fingerprint?: string | undefined;
-  /** The service replies with the outcome stored under this id and executes nothing. */
-  repeatOnly?: boolean | undefined;
+  /** The rules under which the command needs an approval (access/four-eyes.ts). */
+  fourEyes?: string | undefined;
 }
 
 export interface Command<N extends MessageName = MessageName> {
@@ -74,7 +74,7 @@ export function encode(
         : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
-    repeat_only: origin.repeatOnly === true ? 'true' : undefined,
+    four_eyes: origin.fourEyes,
     staff: origin.caller.isStaff === true ? 'true' : undefined,
     address: messages[name].kind === 'command' ? origin.address : undefined,
     bound_client_id: origin.caller.boundClientId,

@@ -117,7 +117,7 @@ export async function testApp(
     trustProxy: [],
     maxConnections: 10_000,
     corsOrigins: ['*'],
-    fourEyes: { actions: new Set(), keys: true, limits: new Map() },
+    fourEyes: { actions: new Set(), keys: true, limits: new Map(), timeZone: 'UTC' },
     logger: silent,
     metrics,
     ...options,

@@ -1,4 +1,4 @@
-import { commandKey, idKey } from '#libs/contracts/ids.ts';
+import { approvalKey, commandKey, idKey } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
@@ -6,14 +6,14 @@ import type { Books, Command, SingleCommand } from '../domain/decision.ts';
 import { expireHolds } from '../domain/holds.ts';
 import { recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
-import { readDeadLettered, readReversals, readTransactions } from '../rows.ts';
+import { readDeadLettered, readOutcomes, readReversals, readTransactions } from '../rows.ts';
 import { expiredAtOnce, readDueHolds, readHoldAccounts, readHolds, readNextExpiries } from './hold-store.ts';
+import { lockPosted } from './posted-store.ts';
 import {
   createSystemAccounts,
   lockAccounts,
   lockSystemAccounts,
   readClockAndKnownIds,
-  readOutcomes,
   readTakenNumbers,
 } from './store.ts';
 
@@ -38,23 +38,21 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const currencies = cashCurrencies(named);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
-  const [customers, slots, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all([
-    lockAccounts(client, [...touchedAccounts(named), ...ids]),
-    lockSystemAccounts(client, cash, currencies, slot),
-    readClockAndKnownIds(client, singles.filter(isPosting).map(recordId)),
-    readReversals(client, reversedBy(singles)),
-    readDeadLettered(client, unknownOriginals(named)),
-    readOutcomes(
-      client,
-      commands
-        .filter(({ name }) => name !== 'create_transaction' && name !== 'create_transfer')
-        .map(({ context }) => commandKey(context.message_id)),
-    ),
-    readTakenNumbers(
-      client,
-      singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : [])),
-    ),
-  ]);
+  const [customers, slots, posted, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all(
+    [
+      lockAccounts(client, [...touchedAccounts(named), ...ids]),
+      lockSystemAccounts(client, cash, currencies, slot),
+      lockPosted(client, commands),
+      readClockAndKnownIds(client, singles.filter(isPosting).map(recordId)),
+      readReversals(client, reversedBy(singles)),
+      readDeadLettered(client, unknownOriginals(named)),
+      readOutcomes(client, commands.flatMap(outcomeKeys)),
+      readTakenNumbers(
+        client,
+        singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : [])),
+      ),
+    ],
+  );
   requireSameTime(now);
   const repeated = await readTransactions(client, known);
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
@@ -69,6 +67,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     reversals,
     deadLettered,
     outcomes,
+    posted,
     holds: new Map(),
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
@@ -117,9 +116,18 @@ async function readNamed(client: Queries, commands: Command[]): Promise<Named> {
   return { singles, holdAccounts, originals: await readTransactions(client, reversedBy(singles)) };
 }
 
+/** The ids under which outcomes of a command may be stored besides a transaction. */
+function outcomeKeys({ name, context: { message_id, four_eyes } }: Command): string[] {
+  const isRecorded = name === 'create_transaction' || name === 'create_transfer';
+  return [
+    ...(isRecorded ? [] : [commandKey(message_id)]),
+    ...(four_eyes === undefined ? [] : [approvalKey(message_id)]),
+  ];
+}
+
 type Posting = Extract<SingleCommand, { name: 'create_transaction' | 'create_transfer' | 'reverse_transaction' }>;
 
-export function isPosting(command: Command): command is Posting {
+function isPosting(command: Command): command is Posting {
   const { name } = command;
   return name === 'create_transaction' || name === 'create_transfer' || name === 'reverse_transaction';
 }

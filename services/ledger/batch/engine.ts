@@ -1,6 +1,5 @@
-import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
-import { unknownRepeat } from '#libs/contracts/errors.ts';
-import { commandKey, idKey } from '#libs/contracts/ids.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { approvalKey, commandKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -8,11 +7,12 @@ import { rehearse, requireReplication, transaction } from '#libs/postgres/transa
 import { Defect } from '#libs/service/poison.ts';
 import { auditCommand } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
-import { type Books, type Command, type Decision, replyOnly } from '../domain/decision.ts';
-import { decide, recordId } from '../domain/posting.ts';
-import { isPosting, openBooks } from './books.ts';
+import type { Books, Command, Decision } from '../domain/decision.ts';
+import { decide } from '../domain/posting.ts';
+import { openBooks } from './books.ts';
 import { balanceEvent, buildEvents, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
+import { writePosted } from './posted-store.ts';
 import {
   insertAccounts,
   insertBatches,
@@ -112,22 +112,10 @@ async function runOnce(client: Queries, commands: Command[], slot: number, ids: 
 /** An error thrown by the pure decision is a bug in our code that this command triggers. */
 function decideOne(command: Command, books: Books): Decision {
   try {
-    return isUnknownRepeat(command, books) ? replyOnly(refused(unknownRepeat)) : decide(command, books);
+    return decide(command, books);
   } catch (cause) {
     throw new Defect(`${command.name} could not be decided`, { cause });
   }
-}
-
-/**
- * Reports whether a repeat-only command has nothing to repeat. Commands whose records are not read here are
- * executed, which is idempotent under their id.
- */
-function isUnknownRepeat(command: Command, { transactions, outcomes }: Books): boolean {
-  const { name, context } = command;
-  if (context.repeat_only === undefined || outcomes.has(commandKey(context.message_id))) return false;
-  if (name === 'create_batch' || name === 'place_hold' || name === 'capture_hold' || name === 'release_hold')
-    return true;
-  return isPosting(command) && !transactions.has(idKey(recordId(command)));
 }
 
 interface Decided {
@@ -151,7 +139,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const all = decided.map(({ decision }) => decision);
   const opened = all.flatMap((d) => d.opened ?? []);
   const statusChanged = [...new Set(all.flatMap((d) => d.statusChanged ?? []))];
-  const kept = decided.flatMap(({ command, decision: { keep } }) => (keep ? [keptOutcome(command, keep)] : []));
+  const kept = decided.flatMap(({ command, decision }) => keptOutcome(command, decision) ?? []);
   const batches = all.flatMap((d) => d.batch ?? []);
   const transactions = all.flatMap((d) => d.transactions);
   const entries = all.flatMap((d) => d.entries);
@@ -169,6 +157,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     writeHeldAmounts(client, heldAmountChanged, 'more'),
     books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
     audits.length > 0 && insertAudits(client, audits),
+    writePosted(client, books.posted),
     // Only repeats: their records may have been committed without the standby.
     transactions.length + kept.length === 0 && requireReplication(client),
   ]);
@@ -189,6 +178,9 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   await Promise.all([written, published]);
 }
 
-function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {
-  return { command_id: commandKey(context.message_id), name, fingerprint: context.fingerprint ?? null, outcome };
+/** Returns what is stored in `commands`: the reply to the command, or beside it that it waits for an approval. */
+function keptOutcome({ name, context }: Command, { reply, keep, waits }: Decision): KeptOutcome | undefined {
+  const { message_id, fingerprint = null } = context;
+  if (waits) return { command_id: approvalKey(message_id), name: 'approval_required', fingerprint, outcome: reply };
+  return keep && { command_id: commandKey(message_id), name, fingerprint, outcome: keep };
 }

@@ -77,24 +77,6 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
   );
 }
 
-/** Returns stored replies by commandKey: of reversals, captures, and what leaves no transaction. */
-export async function readOutcomes(
-  client: Queries,
-  ids: string[],
-): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
-  if (ids.length === 0) return new Map();
-  const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
-    'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
-    [uuids(ids)],
-  );
-  return new Map(
-    rows.map((row) => [
-      row.command_id.replaceAll('-', ''),
-      { outcome: row.outcome, fingerprint: row.fingerprint?.replaceAll('-', '') ?? null },
-    ]),
-  );
-}
-
 /** Returns which of these account numbers are taken. */
 export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
   if (numbers.length === 0) return new Set();

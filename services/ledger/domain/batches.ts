@@ -1,11 +1,14 @@
+import { approvalRequired } from '#libs/contracts/approvals.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, formatId, idKey, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
-import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
+import { customer, deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyFromRecord, replyOnly, reusedKey } from './decision.ts';
+import { isAbove } from './four-eyes.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -85,9 +88,37 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
   const known = books.outcomes.get(commandKey(context.message_id));
   if (known && known.fingerprint !== context.fingerprint) return reusedKey();
   if (known && !known.outcome.ok) return replyOnly({ ok: false, refusal: known.outcome.refusal, replayed: true });
+  const unapproved = known ? undefined : refusedTogether(command, books);
+  if (unapproved) return refuse(command, unapproved);
   return data.mode === 'atomic' && !known
     ? decideAtomic(command, books, decideItem)
     : decideEach(command, books, decideItem, known !== undefined);
+}
+
+/**
+ * A batch cannot wait for an approval. Returns its refusal if the items of one currency need one together, which names
+ * them (contract: batches-5). Items that will be refused anyway count as well, except those of unknown accounts.
+ */
+function refusedTogether({ items, context }: BatchCommand, books: Books): Refusal | undefined {
+  if (context.four_eyes === undefined) return undefined;
+  const counted = items.flatMap(({ index, command }) => {
+    const { name, data } = command;
+    const payer = name === 'create_transfer' ? data.from_account_id : data.account_id;
+    const currency = data.currency ?? customer(books, payer, context.bound_client_id)?.currency;
+    const minor = currency === undefined ? undefined : toMinor(data.amount, currency);
+    return currency !== undefined && typeof minor === 'bigint' ? [{ index, command, currency, minor }] : [];
+  });
+  const above = [...Map.groupBy(counted, ({ currency }) => currency)].filter(([currency, ofCurrency]) => {
+    const sum = ofCurrency.reduce((total, { minor }) => total + minor, 0n);
+    return isAbove(context, sum, currency, books);
+  });
+  if (above.length === 0) return undefined;
+  const errors = above
+    .flatMap(([, ofCurrency]) => ofCurrency)
+    .sort((a, b) => a.index - b.index)
+    .map((item) => toViolation(item, approvalRequired('with the other items of its currency')));
+  const message = `${errors[0]?.field}: ${errors[0]?.message}; nothing of the batch was executed`;
+  return refusal('approval_required', message, { errors });
 }
 
 function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isKnown: boolean): Decision {
@@ -194,6 +225,7 @@ function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply
     accounts,
     moved: new Set(),
     transactions: new Map(),
+    posted: new Map(books.posted),
     system(kind, currency) {
       const original = books.system(kind, currency);
       const slot = slots.get(original) ?? copy(original);
@@ -208,6 +240,7 @@ function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply
       books.moved.add(Object.assign(original, account));
     }
     for (const [key, record] of draft.transactions) books.transactions.set(key, record);
+    for (const [key, sum] of draft.posted) books.posted.set(key, sum);
   };
   return { books: draft, apply };
 }

@@ -8,6 +8,7 @@ import type { GivenNames } from '#libs/contracts/names.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
+import type { PostedOnDay } from './four-eyes.ts';
 import {
   type AccountState,
   type EntryRecord,
@@ -60,6 +61,8 @@ export interface Books {
    * without a transaction.
    */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
+  /** What people have posted without approval on their latest day, by postedKey. */
+  posted: Map<string, PostedOnDay>;
   /** The holds that the commands name, read after locking, and holds placed by the batch, by hold_id. */
   holds: Map<string, HoldState>;
   /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */
@@ -101,6 +104,8 @@ export interface Decision {
    * transaction.
    */
   keep?: ReplyBody;
+  /** The command was not executed and waits for an approval (four-eyes.ts). */
+  waits?: true;
   /** The batch that this message is the first part of. */
   batch?: BatchRecord;
   /** The decisions about the items of a batch, in order. */

@@ -23,6 +23,7 @@ import {
   replyOnly,
   storeReply,
 } from './decision.ts';
+import { waitsIfAbove } from './four-eyes.ts';
 import { moveBetween, moveCash } from './movement.ts';
 import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
@@ -155,13 +156,19 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   const decimal = data.amount ?? fromMinor(left === 0n ? hold.amount_minor : left, currency);
   const refuse = (reason: Failure, refused = draft) => fail(name, refused, { decimal, currency }, reason, books);
   if (pastDeadline(context, books)) return refuse(deadlineExceeded());
+  const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
+  const isUnknown = to === undefined && data.to_account_id !== null;
+  const minor = toMinor(decimal, currency);
+  const waiting =
+    isUnknown || typeof minor !== 'bigint'
+      ? undefined
+      : waitsIfAbove(context, minor, currency, books, refuse, hold.captured_minor);
+  if (waiting) return waiting;
   const ended = notActive(hold);
   if (ended) return refuse(ended);
-  const minor = toMinor(decimal, currency);
   if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
   if (minor > left)
     return refuse(refusal('amount_exceeds_hold', `hold ${hold.hold_id} has less than that amount left`));
-  const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
   if (to === undefined && data.to_account_id !== null) {
     const refused = { ...draft, failure_account_id: data.to_account_id };
     return refuse(accountNotFound(data.to_account_id, 'to_account_id'), refused);

@@ -154,13 +154,12 @@ describe('status', () => {
     expect(vault.status).toBe('Active');
   });
 
-  it('out of Frozen is refused, and stored, if the command must keep the account Frozen; other changes are allowed', () => {
+  it('out of Frozen is refused, and stored, if it needs an approval; other changes are allowed', () => {
     const account = testAccount(1, 'Savings', 'USD', 'Frozen');
     const books = testBooks([account]);
     const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {
-      const command = statusChange(account, status);
-      if (command.name === 'change_ledger_account_status') command.data.keep_frozen = true;
-      return decide(command, books);
+      const four_eyes = JSON.stringify({ actions: ['unfreeze'], limits: {}, day: '2026-01-02' });
+      return decide(statusChange(account, status, undefined, { four_eyes }), books);
     };
     for (const status of ['Active', 'Inactive'] as const) {
       const refused = keeping(status);

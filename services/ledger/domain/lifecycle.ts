@@ -1,3 +1,4 @@
+import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
@@ -14,6 +15,7 @@ import {
   replyOnly,
   storeReply,
 } from './decision.ts';
+import { countPosting, isAbove } from './four-eyes.ts';
 import { type AccountState, availableMinor } from './records.ts';
 
 /** Opens ledger accounts with their initial amount, and changes their status. Pure. */
@@ -43,8 +45,10 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   if (typeof minor !== 'bigint')
     throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} was not validated by the gateway`);
   const legs = minor === 0n ? [] : openingLegs(account, books);
-  const full = beyondSlots(legs, minor);
+  const isAboveLimit = minor > 0n && isAbove(context, minor, data.currency, books);
+  const full = beyondSlots(legs, minor) ?? (isAboveLimit ? approvalRequired() : undefined);
   if (full) return storeReply(refused(full));
+  if (minor > 0n) countPosting(context, minor, data.currency, books);
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
   const opening =
@@ -93,14 +97,12 @@ function postOpening(
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
 }
 
-export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
+export function changeStatus({ data, context }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
   const account = customer(books, data.account_id, undefined);
   if (account === undefined) return storeReply(refused(accountNotFound(data.account_id)));
   const from = account.status;
-  if (from === 'Frozen' && data.status !== 'Frozen' && data.keep_frozen === true) {
-    const message = `account ${data.account_id} is frozen: a second person must approve this`;
-    return storeReply(refused(refusal('approval_required', message)));
-  }
+  const isUnfreeze = from === 'Frozen' && data.status !== 'Frozen';
+  if (isUnfreeze && isUnapproved(context, 'unfreeze')) return storeReply(refused(approvalRequired()));
   const changed = from !== data.status;
   if (changed) {
     account.status = data.status;

@@ -16,6 +16,7 @@ import {
   withoutFunds,
 } from './checks.ts';
 import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
+import { countPosting } from './four-eyes.ts';
 import type { AccountState, Failure } from './records.ts';
 
 /**
@@ -46,6 +47,7 @@ export function moveCash(
   const legs = deposit ? cashIn(account, teller, vault) : cashOut(account, teller, vault, 'debit');
   const full = beyondSlots(legs, minor) ?? refusedBefore(context);
   if (full) return refuse(full);
+  countPosting(context, minor, currency, books);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 
@@ -74,6 +76,7 @@ export function moveBetween(
   }
   const before = refusedBefore(context);
   if (before) return refuse(asked, before);
+  countPosting(context, minor, currency, books);
   const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {
     ...debit,

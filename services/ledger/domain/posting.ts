@@ -14,6 +14,7 @@ import {
   replyOnly,
   reusedKey,
 } from './decision.ts';
+import { replayedWaiting, waitsIfAbove } from './four-eyes.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
 import { moveBetween, moveCash } from './movement.ts';
@@ -29,19 +30,24 @@ import { reverseTransaction } from './reversal.ts';
 export function decide(command: Command, books: Books): Decision {
   switch (command.name) {
     case 'create_transaction':
-      return replayed(command, books) ?? createTransaction(command, books);
+      return replayed(command, books) ?? replayedWaiting(command, books) ?? createTransaction(command, books);
     case 'create_transfer':
-      return replayed(command, books) ?? createTransfer(command, books);
+      return replayed(command, books) ?? replayedWaiting(command, books) ?? createTransfer(command, books);
     case 'reverse_transaction':
       return (
         replayed(command, books) ??
         replayedStep(command, books) ??
+        replayedWaiting(command, books) ??
         remembered(command, kept(reverseTransaction(command, books)), books)
       );
     case 'place_hold':
       return replayedStep(command, books) ?? remembered(command, placeHold(command, books), books);
     case 'capture_hold':
-      return replayedStep(command, books) ?? remembered(command, kept(captureHold(command, books)), books);
+      return (
+        replayedStep(command, books) ??
+        replayedWaiting(command, books) ??
+        remembered(command, kept(captureHold(command, books)), books)
+      );
     case 'release_hold':
       return replayedStep(command, books) ?? remembered(command, releaseHold(command, books), books);
     case 'open_ledger_account':
@@ -122,7 +128,7 @@ function replayedStep({ context }: Command, books: Books): Decision | undefined 
  * commits.
  */
 function kept(decision: Decision): Decision {
-  return { ...decision, keep: decision.reply };
+  return decision.waits ? decision : { ...decision, keep: decision.reply };
 }
 
 /** Stores the decision in the books, so that a repeat in the same batch is recognized. */
@@ -155,7 +161,10 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return fail(name, draft, { ...amount, currency }, badAmount(minor, currency), books);
-  return moveCash(name, draft, account, minor, currency, context, books);
+  return (
+    waitsIfAbove(context, minor, currency, books, (why) => fail(name, draft, { ...amount, currency }, why, books)) ??
+    moveCash(name, draft, account, minor, currency, context, books)
+  );
 }
 
 function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, books: Books): Decision {
@@ -183,5 +192,8 @@ function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, b
   const currency = data.currency ?? from.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return fail(name, asked, { ...amount, currency }, badAmount(minor, currency), books);
-  return moveBetween(name, asked, [from, to], minor, currency, context, books);
+  return (
+    waitsIfAbove(context, minor, currency, books, (why) => fail(name, asked, { ...amount, currency }, why, books)) ??
+    moveBetween(name, asked, [from, to], minor, currency, context, books)
+  );
 }

@@ -1,3 +1,4 @@
+import { isUnapproved } from '#libs/contracts/approvals.ts';
 import { refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { formatId, idBits, idKey, siblingBits } from '#libs/contracts/ids.ts';
@@ -25,6 +26,7 @@ import {
   fail,
   replyOnly,
 } from './decision.ts';
+import { waitsForApproval } from './four-eyes.ts';
 import { type AccountState, type Failure, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
@@ -41,6 +43,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   if (original === undefined || !isVisible) {
     return refuse('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`);
   }
+  if (isUnapproved(context, 'reverse')) return waitsForApproval(context, books);
   const { amount_minor: minor, currency } = original;
   if (original.status !== 'Completed')
     return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);

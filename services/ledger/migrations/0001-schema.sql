@@ -130,6 +130,15 @@ create table commands (
   created_at  timestamptz not null default now()
 );
 
+-- What each person has posted without approval on their latest day, by currency. FOUR_EYES_LIMITS are compared with it.
+create table posted_without_approval (
+  actor        text collate "C" not null,
+  currency     text not null,
+  day          date not null,
+  amount_minor bigint not null check (amount_minor >= 0),
+  primary key (actor, currency)
+);
+
 -- Callers' batches. Their outcomes are commands, and their items are transactions, whose ids are derived from the batch's id.
 create table batches (
   command_id      uuid primary key references commands,

@@ -1,11 +1,11 @@
 import { buildBatch, type ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { deadLettered, refusal } from '#libs/contracts/errors.ts';
-import { commandKey, creditLegId, debitLegId, formatId, idKey, isId, itemBits } from '#libs/contracts/ids.ts';
+import { approvalKey, commandKey, creditLegId, debitLegId, idKey, formatId, isId, itemBits } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { batchColumns, fromUndecided, prefixed, qualifyColumns, readTransactions } from '../rows.ts';
+import { batchColumns, fromUndecided, prefixed, qualifyColumns, readOutcomes, readTransactions } from '../rows.ts';
 import { toBatchHead } from './batches.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
@@ -97,10 +97,12 @@ type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
 
 /**
  * Returns the reply for an id under which the caller sees nothing: there was no such command, or it was refused, or it
- * was dead-lettered and is undecided, or it concerns others.
+ * waits for an approval, or it was dead-lettered and is undecided, or it concerns others.
  */
 export async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
   if (!isId(kind, id)) return notFound(id, kind);
+  const waiting = (await readOutcomes(pool, [approvalKey(id)])).get(approvalKey(id));
+  if (waiting) return waiting.outcome;
   const { rows } = await pool.query<{ is_dead: boolean; is_decided: boolean }>({
     name: 'unknown',
     text: `select exists (select ${fromUndecided} and d.command_id = $1::uuid) as is_dead,

@@ -59,6 +59,7 @@ export function testBooks(accounts: AccountState[]): Books {
     reversals: new Map(),
     deadLettered: new Set(),
     outcomes: new Map(),
+    posted: new Map(),
     holds: new Map(),
     changedHolds: new Set(),
     heldAmountChanged: new Set(),

@@ -1,0 +1,151 @@
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
+import type { Approval } from '#libs/contracts/approvals.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { Hold } from '#libs/contracts/holds.ts';
+import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import { amountText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { known } from '../api.ts';
+import type { Visit } from '../html/frame.ts';
+import { holderOf } from '../html/owners.ts';
+import { idLink, type ShownChange } from '../html/show.ts';
+import { nameOf } from './client-views.ts';
+
+/** What an approval would change, from the request and from what is true now, as far as the person may see it. */
+
+type Body = Record<string, unknown>;
+
+export async function effectsOf(visit: Visit, { request }: Approval): Promise<ShownChange[]> {
+  const { operation, path, body } = request;
+  const id = path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
+  switch (operation) {
+    case 'create_transaction':
+      return movements(visit, body, [[body['account_id'], body['transaction_type'] === 'Deposit' ? 1n : -1n]]);
+    case 'create_transfer':
+      return movements(visit, body, [
+        [body['from_account_id'], -1n],
+        [body['to_account_id'], 1n],
+      ]);
+    case 'capture_hold':
+      return captureOf(visit, id, body);
+    case 'reverse_transaction':
+      return reversalOf(visit, id);
+    case 'change_account_status': {
+      const account = await read<Account>(visit, `/accounts/${id}`);
+      return [await of(visit, id, account, account?.status ?? null, String(body['status']))];
+    }
+    case 'open_account':
+      return [
+        await ofClient(visit, String(body['client_id']), `${String(body['account_type'])} account`, null, opened(body)),
+      ];
+    case 'create_api_key':
+      return keyChanges(body as unknown as ApiKey);
+    case 'rotate_api_key': {
+      const key = await read<ApiKey>(visit, `/admin/api-keys/${id}`);
+      return key === undefined ? [] : keyChanges(key);
+    }
+    case 'erase_client': {
+      const personal = 'names, contacts, and notes';
+      return [await ofClient(visit, id, 'Client', personal, `${personal} erased for good`)];
+    }
+  }
+}
+
+/** Reads a resource; undefined if the person may not, or it does not exist. */
+const read = <T>({ api }: Visit, path: string): Promise<T | undefined> =>
+  known(api.get<T>(path)).then((answer) => answer?.data);
+
+const opened = ({ initial_deposit, currency }: Body): string =>
+  `opened with ${typeof initial_deposit === 'string' && isCurrency(String(currency)) ? amountText(initial_deposit, String(currency)) : initial_deposit}`;
+
+async function ofClient(visit: Visit, id: string, kind: string, before: string | null, after: string) {
+  const client = visit.person.scopes.has('clients:read') ? await read<Client>(visit, `/clients/${id}`) : undefined;
+  return { what: html`${kind} of ${idLink(id, client && nameOf(client))}`, before, after };
+}
+
+/** A change of an account, which is named as people know it. */
+async function of(
+  visit: Visit,
+  id: string,
+  account: Account | undefined,
+  before: string | null,
+  after: string | null,
+): Promise<ShownChange> {
+  const holder = account && (await known(holderOf(visit, account)));
+  const what = html`${idLink(id, account?.account_number)}${holder && html`, <strong>${nameOf(holder)}</strong>`}`;
+  return { what, before, after };
+}
+
+/** The balances of these accounts before and after the amount of `body` has moved, each in its direction. */
+async function movements(
+  visit: Visit,
+  body: Body,
+  moved: readonly (readonly [id: unknown, sign: bigint])[],
+): Promise<ShownChange[]> {
+  return Promise.all(
+    moved.map(async ([named, sign]) => {
+      const id = String(named);
+      const account = await read<Account>(visit, `/accounts/${id}`);
+      // A loan's balance is what is owed, so a payment lowers it.
+      const by = account?.account_type === 'Loan' ? -1n : sign;
+      return of(
+        visit,
+        id,
+        account,
+        account ? amountText(account.balance, account.currency) : null,
+        after(account, body, by),
+      );
+    }),
+  );
+}
+
+function after(account: Account | undefined, { amount, currency: given }: Body, sign: bigint): string {
+  const currency = account?.currency ?? String(given);
+  if (!isCurrency(currency)) return `${sign < 0n ? '−' : '+'}${amount}`;
+  const moved = toMinor(String(amount), currency);
+  const now = account && toMinor(account.balance, currency);
+  if (typeof moved !== 'bigint') return String(amount);
+  return typeof now === 'bigint'
+    ? amountText(fromMinor(now + sign * moved, currency), currency)
+    : `${sign < 0n ? '−' : '+'}${amountText(fromMinor(moved, currency), currency)}`;
+}
+
+async function captureOf(visit: Visit, id: string, body: Body): Promise<ShownChange[]> {
+  const hold = await read<Hold>(visit, `/holds/${id}`);
+  if (hold === undefined) return [];
+  const { account_id, amount, captured_amount, currency } = hold;
+  const left = fromMinor(BigInt(toMinor(amount, currency)) - BigInt(toMinor(captured_amount, currency)), currency);
+  const to = body['to_account_id'];
+  const moved: [unknown, bigint][] = [
+    [account_id, -1n],
+    ...(typeof to === 'string' ? [[to, 1n] as [string, bigint]] : []),
+  ];
+  return movements(visit, { amount: body['amount'] ?? left }, moved);
+}
+
+async function reversalOf(visit: Visit, id: string): Promise<ShownChange[]> {
+  const original = await read<Transaction>(visit, `/transactions/${id}`);
+  if (original === undefined) return [];
+  const { account_id, direction, counterparty_account_id: other, amount, transaction_type } = original;
+  const back = direction === 'debit' ? 1n : -1n;
+  const state = { what: idLink(id), before: original.status, after: 'reversed' };
+  if (transaction_type === 'Loan Payment' && other !== undefined) return [state];
+  const moved: [string, bigint][] = [
+    [account_id, back],
+    ...(other === undefined ? [] : [[other, -back] as [string, bigint]]),
+  ];
+  return [state, ...(await movements(visit, { amount }, moved))];
+}
+
+function keyChanges({ name, scopes, environment, client_id, expires_at }: Partial<ApiKey>): ShownChange[] {
+  const row = (what: string, value: Html | string | null | undefined) => ({ what, before: null, after: value ?? '–' });
+  return [
+    row('Name', name),
+    row('Scopes', scopes?.join(', ')),
+    row('Environment', environment),
+    row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
+    row('Expires', expires_at),
+  ];
+}

@@ -1,0 +1,58 @@
+import type { FastifyReply } from 'fastify';
+import type { Approval } from '#libs/contracts/approvals.ts';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { Refused, unavailable } from '../http/errors.ts';
+import type { Acceptances } from './acceptances.ts';
+import { markVersion, outcomeUnknown, send } from './answer.ts';
+import { approvalUrl, presentApproval } from './approvals.ts';
+import type { Outcome } from './forward.ts';
+import type { Plan } from './plan.ts';
+import { presenterOf } from './present.ts';
+import type { Write, WriteOutcome } from './write.ts';
+
+/** Returns how this endpoint answers the outcome of a write (contract: envelope, idempotency). */
+export function answerWrite(endpoint: Endpoint, acceptances: Acceptances) {
+  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
+  const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
+
+  const success = (reply: FastifyReply, { location }: Plan, data: unknown): void => {
+    if (location !== undefined && endpoint.success === 201) reply.header('location', location);
+    markVersion(reply, endpoint, data);
+    send(reply, endpoint.success, show(data), form);
+  };
+
+  /** The outcome of the approved request, or the approval while there is none. */
+  const approved = (reply: FastifyReply, approval: Approval, plan: Plan): void => {
+    const { approval_id, outcome } = approval;
+    if (outcome === undefined) {
+      reply.header('location', approvalUrl(approval_id));
+      return void send(reply, 202, presentApproval(approval));
+    }
+    if (outcome.status === 'success') return success(reply, plan, outcome.data);
+    const { status: _status, ...refusal } = outcome;
+    throw new Refused(refusal);
+  };
+
+  /** The broker must have the command before a 202. */
+  const unknown = (reply: FastifyReply, { plan, input, origin }: Write, stage: Failed['stage']): void => {
+    if (stage === 'not_sent') throw new Refused(unavailable);
+    const hasKey = origin.idempotencyKey !== undefined;
+    if (stage !== 'no_reply' || !plan.pending || !endpoint.pending)
+      throw outcomeUnknown(plan.resource, hasKey, plan.location);
+    const { acceptedAt } = input;
+    reply.headers({ location: plan.location, 'retry-after': '1' });
+    send(reply, 202, show(plan.pending(hasKey ? acceptances.first(plan.id, acceptedAt) : acceptedAt)), form);
+  };
+
+  return async (write: Write, outcome: WriteOutcome, reply: FastifyReply): Promise<void> => {
+    const { plan, origin } = write;
+    if (outcome.kind === 'failed') return unknown(reply, write, outcome.stage);
+    if (outcome.replayed && origin.idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
+    if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
+    if (outcome.kind === 'approval') return approved(reply, outcome.approval, outcome.plan);
+    const { data, replayed } = outcome;
+    success(reply, plan, plan.enrichResponse ? await plan.enrichResponse(data, replayed, origin) : data);
+  };
+}
+
+type Failed = Extract<Outcome, { kind: 'failed' }>;

@@ -1,0 +1,70 @@
+import type { ApprovableCommand, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
+
+/** The commands that can wait for an approval, and what their approval says, from the request alone. */
+
+interface Approvable<N extends ApprovableCommand> {
+  action: ApprovalAction;
+  /** The scopes that the requester has and the approver needs in addition to approvals:write. */
+  scopes: (data: MessageData<N>) => Scope[];
+  /** One sentence without personal data, because an approval is kept longer than its subject. */
+  summary: (data: MessageData<N>) => string;
+}
+
+const money = (amount: string, currency: string | null) => (currency === null ? amount : `${amount} ${currency}`);
+
+export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
+  reverse_transaction: {
+    action: 'reverse',
+    scopes: () => ['transactions:reverse'],
+    summary: ({ reverses_transaction_id }) => `Reverse transaction ${reverses_transaction_id}`,
+  },
+  change_account_status: {
+    action: 'unfreeze',
+    scopes: () => ['accounts:status'],
+    summary: ({ account_id }) => `Unfreeze account ${account_id}`,
+  },
+  create_api_key: {
+    action: 'create_key',
+    scopes: () => ['keys:manage'],
+    summary: ({ scopes }) => `Create an API key with the scopes ${scopes.join(', ')}`,
+  },
+  rotate_api_key: {
+    action: 'create_key',
+    scopes: () => ['keys:manage'],
+    summary: ({ rotates_key_id }) => `Rotate API key ${rotates_key_id}`,
+  },
+  create_transaction: {
+    action: 'post_above',
+    scopes: () => ['transactions:write'],
+    summary: ({ transaction_type, amount, currency, account_id }) =>
+      `${transaction_type} of ${money(amount, currency)} on account ${account_id}`,
+  },
+  create_transfer: {
+    action: 'post_above',
+    scopes: () => ['transfers:write'],
+    summary: ({ amount, currency, from_account_id, to_account_id }) =>
+      `Transfer of ${money(amount, currency)} from account ${from_account_id} to account ${to_account_id}`,
+  },
+  capture_hold: {
+    action: 'post_above',
+    scopes: ({ to_account_id }) => ['holds:write', to_account_id === null ? 'transactions:write' : 'transfers:write'],
+    summary: ({ amount, hold_id }) => `Capture ${amount ?? 'what is left'} of hold ${hold_id}`,
+  },
+  open_account: {
+    action: 'post_above',
+    scopes: () => ['accounts:write', 'transactions:write'],
+    summary: ({ account_type, client_id, initial_deposit, currency }) =>
+      `Open a ${account_type} account of client ${client_id} with ${money(initial_deposit, currency)}`,
+  },
+  erase_client: {
+    action: 'erase',
+    scopes: () => ['clients:erase'],
+    summary: ({ client_id }) => `Erase client ${client_id}`,
+  },
+};
+
+export function isApprovable(name: string): name is ApprovableCommand {
+  return Object.hasOwn(approvable, name);
+}

@@ -1,0 +1,94 @@
+import { approvalRequired, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
+import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
+import { approvalKey } from '#libs/contracts/ids.ts';
+import { toMinor } from '#libs/contracts/money.ts';
+import { type Books, type Command, type Decision, replyOnly, reusedKey } from './decision.ts';
+import type { Failure } from './records.ts';
+
+/**
+ * Decides which commands a second person must approve first (contract: four-eyes). The gateway says in a header of the
+ * command under which rules; without it, and after a restore, nothing needs an approval. Pure.
+ */
+
+/** What a person has posted without approval on their latest day in one currency. */
+export interface PostedOnDay {
+  day: string;
+  minor: bigint;
+  /** Not in the database yet. */
+  isNew?: true;
+}
+
+export function postedKey(actor: string, currency: string): string {
+  return `${actor} ${currency}`;
+}
+
+/** Returns the sum of the person's day and the limit of the currency, which is below every sum if there is none. */
+function allowance(context: MessageContext, currency: string, { posted }: Books) {
+  const { limits = {}, day = '' } = rulesIn(context) ?? {};
+  const limit = limits[currency];
+  const most = limit === undefined ? -1n : toMinor(limit, currency);
+  const before = posted.get(postedKey(context.actor, currency));
+  // A message from yesterday counts to today.
+  const isSameDay = before !== undefined && before.day >= day;
+  return {
+    sum: isSameDay ? before.minor : 0n,
+    most: typeof most === 'bigint' ? most : -1n,
+    day: isSameDay ? before.day : day,
+  };
+}
+
+/** Reports whether this amount, also that of all items of a batch together, needs an approval. */
+export function isAbove(
+  context: MessageContext,
+  minor: bigint,
+  currency: string,
+  books: Books,
+  captured = 0n,
+): boolean {
+  if (!isUnapproved(context, 'post_above')) return false;
+  const { sum, most } = allowance(context, currency, books);
+  return sum + minor > most || captured + minor > most;
+}
+
+/** Adds a posting that needed no approval to the sum of the person's day. */
+export function countPosting(context: MessageContext, minor: bigint, currency: string, books: Books): void {
+  if (!isUnapproved(context, 'post_above')) return;
+  const { sum, day } = allowance(context, currency, books);
+  books.posted.set(postedKey(context.actor, currency), { day, minor: sum + minor, isNew: true });
+}
+
+/**
+ * Returns the decision that a posting waits, if it needs an approval: its person's day or all captures of its hold would
+ * be above the limit of the currency, or the currency has none. An item of a batch is refused like any other (`refuse`);
+ * that only happens if the batch had to be executed in parts.
+ */
+export function waitsIfAbove(
+  context: MessageContext,
+  minor: bigint,
+  currency: string,
+  books: Books,
+  refuse: (why: Failure) => Decision,
+  captured = 0n,
+): Decision | undefined {
+  if (!isAbove(context, minor, currency, books, captured)) return undefined;
+  return context.batch_id === undefined ? waitsForApproval(context, books) : refuse(approvalRequired());
+}
+
+/**
+ * Decides that a command waits for an approval. That is stored beside the command, under an id of its own, because the
+ * approved command has the same id.
+ */
+export function waitsForApproval(context: MessageContext, { outcomes }: Books): Decision {
+  const reply = refused(approvalRequired());
+  outcomes.set(approvalKey(context.message_id), { fingerprint: context.fingerprint ?? null, outcome: reply });
+  return { ...replyOnly(reply), waits: true };
+}
+
+/** Returns the reply to a repeat of a command that waits for an approval, whatever the rules would say now. */
+export function replayedWaiting({ context }: Command, { outcomes }: Books): Decision | undefined {
+  const known = context.four_eyes === undefined ? undefined : outcomes.get(approvalKey(context.message_id));
+  if (known === undefined) return undefined;
+  return known.fingerprint === (context.fingerprint ?? null)
+    ? replyOnly({ ...known.outcome, replayed: true })
+    : reusedKey();
+}
