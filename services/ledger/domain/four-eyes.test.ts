@@ -54,7 +54,7 @@ describe('postings of a person', () => {
         cash('Withdrawal', other, '150', person),
         cash('Deposit', account, '90'),
         cash('Deposit', account, '90', { ...person, actor: 'jwt:i|bob' }),
-        transfer(account, other, '50', null, undefined, person),
+        transfer(account, other, '50', person),
         with_(opening(7, 'Savings', '10.01'), person),
         with_(opening(8, 'Savings', '10'), person),
         cash('Deposit', account, '0.01', person),
