@@ -581,7 +581,10 @@ test('a change of status goes to the ledger with the rules under which it needs 
   const four_eyes = JSON.stringify({ actions: ['unfreeze'], limits: {}, day: '2026-01-02' });
   await bank.send('change_account_status', data, { message_id: transition_id, four_eyes });
   const step = (await readOutboxByKey(bank.pool, account_id)).find(({ id }) => id === transition_id);
-  expect([step?.headers['four-eyes'], step?.partition]).toEqual([four_eyes, commandPartition(bucketForKey(account_id))]);
+  expect([step?.headers['four-eyes'], step?.partition]).toEqual([
+    four_eyes,
+    commandPartition(bucketForKey(account_id)),
+  ]);
 });
 
 describe('without an approval', () => {
@@ -615,7 +618,9 @@ describe('without an approval', () => {
       maker_key_id: null,
       secret_hash: randomBytes(32).toString('hex'),
     };
-    expect(replyCode(await bank.send('rotate_api_key', rotation, { actor: alice, four_eyes }))).toBe('approval_required');
+    expect(replyCode(await bank.send('rotate_api_key', rotation, { actor: alice, four_eyes }))).toBe(
+      'approval_required',
+    );
     const client_id = await newClient(bank);
     expect(replyCode(await bank.send('erase_client', { client_id }, { actor: alice, four_eyes }))).toBe(
       'approval_required',

@@ -9,12 +9,12 @@ import { hasValidKey, isOneHand } from '../api-keys/key-store.ts';
 import { begun, createEvent, done, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
 import {
   type ApprovalRow,
-  toApproval,
   insertApproval,
   lockApproval,
   lockedWaiting,
   setVerdict,
   statusAt,
+  toApproval,
 } from './store.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { revokeApiKey } from '../api-keys/api-keys.ts';
 import { writeAudit } from '../audit/audit.ts';
 import type { Outcome, Work, Writing } from '../outcome.ts';
-import { byRevocation, decisionEvent, auditFacts } from './decide.ts';
+import { auditFacts, byRevocation, decisionEvent } from './decide.ts';
 import { type ApprovalRow, approvalColumns } from './store.ts';
 
 /** Revokes keys, and rejects what they have waiting. */

@@ -1,7 +1,16 @@
 import { buildBatch, type ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { deadLettered, refusal } from '#libs/contracts/errors.ts';
-import { approvalKey, commandKey, creditLegId, debitLegId, idKey, formatId, isId, itemBits } from '#libs/contracts/ids.ts';
+import {
+  approvalKey,
+  commandKey,
+  creditLegId,
+  debitLegId,
+  formatId,
+  idKey,
+  isId,
+  itemBits,
+} from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
