@@ -91,7 +91,7 @@ describe('reversal', () => {
         ]),
       );
       expect(undone.transactions[0]).toMatchObject({
-        description: 'error',
+        description: 'mistake',
         reference: command === deposit ? 'R-1' : null,
         counterparty_account_id: done.transactions[0]?.counterparty_account_id,
         status: 'Completed',

@@ -141,7 +141,11 @@ export function reversal(
 ): Command {
   return {
     name: 'reverse_transaction',
-    data: { transaction_id: formatId('transaction', testBits(id)), reverses_transaction_id: original, reason: 'error' },
+    data: {
+      transaction_id: formatId('transaction', testBits(id)),
+      reverses_transaction_id: original,
+      reason: 'mistake',
+    },
     context: testContext(id, context),
   };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { formatId } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -46,7 +46,7 @@ function testBatch(mode: 'independent' | 'atomic', n: number, items: ReturnType<
   return batchCommand({ batch_id, mode, items }, testContext(n, { message_id: batch_id, fingerprint: testBits(n) }));
 }
 /** The id of the transaction that a posting makes on its first account. */
-const recordId = ({ context }: Command) => context.message_id;
+const recordId = ({ context }: Command) => formatId('transaction', idBits(context.message_id));
 /** The last one is refused. */
 const batches = [
   testBatch('atomic', 101, [item(0.1), item(0.2)]),
