@@ -1,8 +1,9 @@
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { pages } from '../../tools/generate/pages.ts';
 
-/** Tests that the links between documents lead somewhere. */
+/** Tests that the links between documents lead somewhere, and that the documents stay as short as they are. */
 const root = join(import.meta.dirname, '..', '..');
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const documents = globSync('{*.md,{clients,deploy,docs,examples,libs}/**/*.md}', { cwd: root }).filter(
@@ -42,4 +43,37 @@ it('every link leads to a file and a heading that exist', () => {
   expect(documents.length).toBeGreaterThan(50);
   expect(documents.flatMap((file) => brokenLinks(file, read(file)))).toEqual([]);
   expect(brokenLinks('README.md', '[a](docs/nowhere.md) [b](docs/events.md#nowhere) [c](#nowhere)')).toHaveLength(3);
+});
+
+/** Pages that programs write: `npm run generate` and `npm run bench -- --write-docs`. */
+const generated = new Set([...Object.keys(pages), 'performance/results.md'].map((name) => join('docs', name)));
+const mostWords = 45_000;
+const mostLines = 40;
+const mostColumns = 120;
+/** Its change is on its way. */
+const underWay = 'docs/decisions/0029-an-approval-is-a-saga-of-one-step.md';
+
+const words = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length;
+
+function tooLong(file: string, text: string): string[] {
+  const lines = text.trimEnd().split('\n');
+  return [
+    ...(lines.length > mostLines ? [`${file} has ${lines.length} lines`] : []),
+    ...lines.flatMap((line, i) => ([...line].length > mostColumns ? [`${file}:${i + 1} is too long`] : [])),
+  ];
+}
+
+it(`docs has at most ${mostWords} words that somebody has written`, () => {
+  const written = documents.filter((file) => file.startsWith('docs/') && !generated.has(file));
+  expect(written.length).toBeGreaterThan(50);
+  expect(written.reduce((sum, file) => sum + words(read(file)), 0)).toBeLessThanOrEqual(mostWords);
+  expect(words('| two\n  words, ')).toBe(3);
+});
+
+it(`a decision has at most ${mostLines} lines of ${mostColumns} columns`, () => {
+  const decisions = documents.filter((file) => /^docs\/decisions\/\d/.test(file));
+  expect(decisions.length).toBeGreaterThan(30);
+  expect(decisions.flatMap((file) => (file === underWay ? [] : tooLong(file, read(file))))).toEqual([]);
+  expect(tooLong('x', `${'a\n'.repeat(41)}`)).toEqual(['x has 41 lines']);
+  expect(tooLong('x', `a\n${'é'.repeat(121)}\n`)).toEqual(['x:2 is too long']);
 });
