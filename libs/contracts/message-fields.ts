@@ -49,18 +49,17 @@ export function searchedPageSchema<T extends z.ZodType>(item: T) {
   return pageSchema(item).extend({ complete: z.boolean().optional() });
 }
 
-export function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
+export function command<T extends TopicName, D extends z.ZodType, R extends z.ZodType>(topic: T, data: D, result: R) {
   return { kind: 'command' as const, topic, data, result };
 }
 
 /** The commands and queries of a service whose data are objects with these fields, on its own two topics. */
-function defineMessages(service: 'accounts' | 'ledger' | 'webhooks') {
-  const queries: TopicName = `${service}.queries`;
+function defineMessages<S extends 'accounts' | 'ledger' | 'webhooks'>(service: S) {
   return {
     command: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) =>
-      command(`${service}.commands`, z.object(data), result),
+      command(`${service}.commands` as const, z.object(data), result),
     query: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) => {
-      return { kind: 'query' as const, topic: queries, data: z.object(data), result };
+      return { kind: 'query' as const, topic: `${service}.queries` as const, data: z.object(data), result };
     },
   };
 }

@@ -20,6 +20,7 @@ import { searchMessages } from './search.ts';
 import { statementMessages } from './statements.ts';
 import { statisticsMessages } from './statistics.ts';
 import { timelineMessages } from './timeline.ts';
+import type { TopicName } from './topics.ts';
 import { transactionMessages } from './transactions.ts';
 import { transferMessages } from './transfers.ts';
 import { webhookMessages } from './webhooks.ts';
@@ -61,6 +62,11 @@ export const messages = {
 export type MessageName = keyof typeof messages;
 export type MessageData<N extends MessageName> = z.output<(typeof messages)[N]['data']>;
 export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]['result']>;
+
+/** The messages on a topic. The service that takes them has a handler for each, or it is a compile error. */
+export type MessageOn<T extends TopicName> = {
+  [N in MessageName]: (typeof messages)[N]['topic'] extends T ? N : never;
+}[MessageName];
 
 /** The senders of messages that not only the gateway sends. */
 const senders: Partial<Record<MessageName, readonly Signer[]>> = {

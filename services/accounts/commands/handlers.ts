@@ -1,4 +1,4 @@
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName, MessageOn } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { createApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
 import { claimApprovedKey } from '../approvals/claim-key.ts';
@@ -30,7 +30,15 @@ export const commandHandlers = {
   approve_request: decideRequest('Approved'),
   reject_request: decideRequest('Rejected'),
   claim_approved_key: claimApprovedKey,
-} satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
+} satisfies {
+  [N in Exclude<MessageOn<'accounts.commands'>, WithoutReply | Batched>]: (
+    work: Work,
+    data: MessageData<N>,
+  ) => Promise<Outcome>;
+};
+
+type WithoutReply = 'record_audit' | 'record_api_key_use';
+type Batched = keyof typeof batchedCommandHandlers;
 
 /**
  * Handlers that decide several commands together, with one outcome each, in order. They are for commands that arrive in

@@ -5,7 +5,7 @@ import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/en
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName, MessageOn } from '#libs/contracts/messages.ts';
 import type { Note } from '#libs/contracts/notes.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -57,7 +57,12 @@ export const queryHandlers = {
   get_dead_letter: getDeadLetter,
   list_approvals: listApprovals,
   get_approval: getApproval,
-} satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
+} satisfies {
+  [N in Exclude<MessageOn<'accounts.queries'>, 'verify_audit' | keyof typeof batchedQueryHandlers>]: (
+    read: Read,
+    data: MessageData<N>,
+  ) => Promise<ReplyBody>;
+};
 
 /** Queries whose waiting messages are all answered with one statement, in order. */
 export const batchedQueryHandlers = {

@@ -1,7 +1,7 @@
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName, MessageOn, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { listed } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
@@ -58,7 +58,7 @@ const queryHandlers = {
   check_erasure: (pool, data) => checkErasure(pool, data),
   get_trial_balance: async (pool) => done(await getTrialBalance(pool)),
   get_system_accounts: async (pool) => done(await getSystemAccounts(pool)),
-} satisfies { [N in MessageName]?: Handler<N> };
+} satisfies { [N in Exclude<MessageOn<'ledger.queries'>, 'verify_books'>]: Handler<N> };
 
 type QueryName = keyof typeof queryHandlers;
 export type Query = { [N in QueryName]: { name: N; data: MessageData<N>; context: MessageContext } }[QueryName];

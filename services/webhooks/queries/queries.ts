@@ -1,6 +1,6 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageOn } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
@@ -35,7 +35,7 @@ const queryHandlers = {
   list_deliveries: listDeliveries,
   list_events: listEvents,
   get_webhooks_operations: getOperations,
-} satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
+} satisfies { [N in MessageOn<'webhooks.queries'>]: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
 type QueryDeps = Pick<Read, 'pool' | 'retentionDays'> &
   Pick<QueryConsumerOptions, 'prefix' | 'keys' | 'replies' | 'logger' | 'now'>;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageOn } from '#libs/contracts/messages.ts';
 import { type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '../deliveries/addresses.ts';
@@ -43,7 +43,7 @@ export const handlers = {
   redeliver: locked(redeliver, 'Active'),
   replay_webhook: locked(replayWebhook, 'Active'),
   disable_webhooks: disableWebhooks,
-} satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
+} satisfies { [N in MessageOn<'webhooks.commands'>]: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 async function createWebhook(
   { client, context, addresses }: Work,
