@@ -99,7 +99,7 @@ export const apiKeyEndpoints = {
     body: z.strictObject({ overlap_seconds: field.orNumber(3600, field.wholeNumber(0, 30 * 86400)) }),
     description:
       'The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it.',
-    result: apiKeySchema.extend({ api_key: z.string().optional() }),
+    result: apiKeyWithSecretSchema,
     success: 201,
     errors: ['invalid_status_transition'],
     requests: { hour: { overlap_seconds: 3600 } },
@@ -207,7 +207,6 @@ export const apiKeyMeanings = {
     'ApiKey.client_id': 'The client to which the key is bound; null: it acts for the whole bank',
     'create_api_key.client_id': 'The client to bind the key to; default: it acts for the whole bank',
     'ApiKey.status': 'active, expired, or revoked',
-    'rotate_api_key.status': 'active',
     'revoke_api_key.status': 'revoked',
     'create_api_key.expires_at':
       'Expiry, ISO 8601; default: KEY_MAX_LIFETIME_DAYS from now, and never later than that of the creating key',
