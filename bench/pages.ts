@@ -81,7 +81,7 @@ function pagePaths(n: number): string[] {
   const account = `/accounts/${exampleId('acc', 'account', n)}`;
   const transaction = `/transactions/${exampleId('txn', 'transfer', n)}`;
   const counter = `/counter/${exampleId('acc', 'account', n)}`;
-  const parts = ['', '/transactions', '/entries', '/holds', '/holds/new', '/statement', '/history', '/freezing'];
+  const parts = ['', '/transactions', '/entries', '/holds', '/statement', '/history', '/freezing'];
   return [
     ...['', '/today', '/clients', '/accounts', '/transactions', '/approvals/all', '/books', '/operations', '/audit'],
     ...['/operations/dead-letters', '/api-keys', '/api-keys/new', '/webhooks', '/counter', '/counter/batches'],

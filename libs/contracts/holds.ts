@@ -44,7 +44,6 @@ export const capturedHoldSchema = z.object({
   transaction: transactionSchema.optional(),
   transfer: transferSchema.optional(),
 });
-export type CapturedHold = z.infer<typeof capturedHoldSchema>;
 
 const listFilters = z.strictObject({
   status: holdStatus.optional(),

@@ -35,7 +35,6 @@ export function testPages({ world, ui, as }: Dashboard): void {
         statement: `${of}/statement`,
         'account-new': '/accounts/new',
         'account-holds': `${of}/holds`,
-        'hold-new': `${of}/holds/new`,
         'reversal-form': `/transactions/${transaction_id}/reversal`,
         'client-erasure': `/clients/${client.client_id}/erasure`,
         'batches-start': '/counter/batches',

@@ -144,7 +144,6 @@ export function addPart<Row>(
   page: PageOptions,
   listOf: (visit: Visit) => List<Row>,
   csv: readonly CsvColumn<Row>[],
-  more: (account: Account, person: Person) => Html = () => html``,
 ): void {
   const withAccount = (visit: Visit): List<Row> => ({
     ...listOf(visit),
@@ -152,7 +151,7 @@ export function addPart<Row>(
       const account = await accountOf(visit, visit.id);
       return {
         title: `${page.title} of account ${account.account_number}`,
-        content: html`${accountParts(account.account_id, part, visit.person)}${more(account, visit.person)}`,
+        content: html`${accountParts(account.account_id, part, visit.person)}`,
       };
     },
   });

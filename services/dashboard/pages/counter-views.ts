@@ -73,7 +73,7 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
 }
 
 /** The customer, the account, and the available balance. */
-export function customer({ account, owner }: Owned): Html {
+function customer({ account, owner }: Owned): Html {
   return facts([
     ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, nameOf(owner))}</strong>`],
     ['Account', html`${idLink(account.account_id, account.account_number)}, ${account.account_type}`],
