@@ -19,10 +19,10 @@ import { internalError, logRefused, Refused, refusalOf, refuse, sendRefusal } fr
 import { addSecurityText } from './http/security-text.ts';
 import { traceRequests } from './http/trace.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
-import { createHeldBodies, type HeldBodies } from './overload/held-bodies.ts';
+import { type BodyMemoryLimit, createBodyMemoryLimit } from './overload/body-memory-limit.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
-export interface AppDependencies extends Omit<RouteDependencies, 'heldBodies'> {
+export interface AppDependencies extends Omit<RouteDependencies, 'bodyMemoryLimit'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
@@ -85,7 +85,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
     // A request that the router refuses has no route and runs no hook.
     frameworkErrors: (_error, request, reply) =>
-      entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
+      pipeline.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
@@ -102,7 +102,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     if (deps.isDraining?.() !== true) reply.removeHeader('connection');
   };
   const answerError = errorHandler(deps, keepConnection);
-  const entrance = createEntrance(deps, gate, answerError);
+  const pipeline = createRequestPipeline(deps, gate, answerError);
 
   const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
   boundConnections(app.server, {
@@ -118,7 +118,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   // For an unknown Expect, Node would respond with 417 and an empty body, before authentication.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   if (deps.tracing) traceRequests(app, deps.tracing);
-  app.addHook('onRequest', entrance.onRequest);
+  app.addHook('onRequest', pipeline.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
     forgetLatest(request.raw);
     markAnswered(request.raw);
@@ -133,17 +133,17 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'the path does not exist');
   });
-  const heldBodies = createHeldBodies(() => deps.metrics.shed('bytes'));
-  const receive = receiver(app, heldBodies);
-  takeJsonOnly(app, receive, heldBodies);
+  const bodyMemoryLimit = createBodyMemoryLimit(() => deps.metrics.shed('bytes'));
+  const receive = receiver(app, bodyMemoryLimit);
+  takeJsonOnly(app, receive, bodyMemoryLimit);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
   await addDocs(app);
-  addRoutes(app, { ...deps, heldBodies, now });
+  addRoutes(app, { ...deps, bodyMemoryLimit, now });
   return app;
 }
 
 /** Processes a request before its route: response headers, CORS, authentication, scopes. */
-function createEntrance(
+function createRequestPipeline(
   deps: AppDependencies,
   gate: ReturnType<typeof createGate>,
   answerError: ReturnType<typeof errorHandler>,
@@ -184,7 +184,7 @@ type Receive = (request: FastifyRequest, payload: IncomingMessage, done: Receive
 const senderOf = ({ caller }: FastifyRequest): string => caller?.actor ?? '';
 
 /** Returns how bodies are read: their bytes count for the caller from their arrival until the response has closed. */
-function receiver(app: FastifyInstance, held: HeldBodies): Receive {
+function receiver(app: FastifyInstance, held: BodyMemoryLimit): Receive {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const hasBody = request.headers['content-type'] !== undefined;
     if (hasBody) reply.raw.once('close', () => held.remove(senderOf(request), request.heldBytes));
@@ -199,7 +199,7 @@ function receiver(app: FastifyInstance, held: HeldBodies): Receive {
   };
 }
 
-function takeJsonOnly(app: FastifyInstance, receive: Receive, held: HeldBodies): void {
+function takeJsonOnly(app: FastifyInstance, receive: Receive, held: BodyMemoryLimit): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', (request, payload, done) => {
     receive(request, payload, (error, body) => {

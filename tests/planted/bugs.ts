@@ -360,12 +360,12 @@ import { isPosting, openBooks } from './books.ts';`,
   },
   {
     name: 'a failed send is not in doubt',
-    edits: [{ file: relay, find: '      this.#stale.add(rangeOf(ids), lateMs);\n', replace: '' }],
+    edits: [{ file: relay, find: '      this.#stale.add(batchRange(ids), lateMs);\n', replace: '' }],
     tests: 'tests/events',
   },
   {
     name: 'what was published without the lease is not in doubt',
-    edits: [{ file: relay, find: '    this.#stale.add(rangeOf(this.#unmarked.ids), 0);\n', replace: '' }],
+    edits: [{ file: relay, find: '    this.#stale.add(batchRange(this.#unmarked.ids), 0);\n', replace: '' }],
     tests: 'tests/events',
   },
   {

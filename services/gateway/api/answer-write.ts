@@ -2,16 +2,16 @@ import type { FastifyReply } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { Refused, unavailable } from '../http/errors.ts';
-import type { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
 import { approvalUrl, presentApproval } from './approvals.ts';
+import type { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import type { Outcome } from './forward.ts';
 import type { Plan } from './plan.ts';
 import { presenterOf } from './present.ts';
 import type { Write, WriteOutcome } from './write.ts';
 
 /** Returns how this endpoint answers the outcome of a write (contract: envelope, idempotency). */
-export function answerWrite(endpoint: Endpoint, acceptances: Acceptances) {
+export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptanceTimes) {
   const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
 
@@ -41,7 +41,7 @@ export function answerWrite(endpoint: Endpoint, acceptances: Acceptances) {
       throw outcomeUnknown(plan.resource, hasKey, plan.location);
     const { acceptedAt } = input;
     reply.headers({ location: plan.location, 'retry-after': '1' });
-    send(reply, 202, show(plan.pending(hasKey ? acceptances.first(plan.id, acceptedAt) : acceptedAt)), form);
+    send(reply, 202, show(plan.pending(hasKey ? acceptanceTimes.first(plan.id, acceptedAt) : acceptedAt)), form);
   };
 
   return async (write: Write, outcome: WriteOutcome, reply: FastifyReply): Promise<void> => {

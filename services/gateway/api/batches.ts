@@ -11,9 +11,9 @@ import type { Caller } from '../access/caller.ts';
 import { rulesFor } from '../access/four-eyes.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
-import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkNames } from './commands.ts';
+import type { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import type { Outcome } from './forward.ts';
 import { derivedBits, fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
@@ -36,12 +36,15 @@ const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
  * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
  * ids derived from the batch id. Each stage of 1,000 items takes milliseconds, so other requests run between them.
  */
-export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & { acceptances: Acceptances }) {
+export function batchHandler(
+  planners: ItemPlanners,
+  deps: RouteDependencies & { acceptanceTimes: FirstAcceptanceTimes },
+) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const acceptedAt = new Date(deps.now());
     const caller = callerOf(request);
     await otherRequests();
-    const { key, body } = deps.heldBodies.timed(caller.actor, () => parse(request, caller));
+    const { key, body } = deps.bodyMemoryLimit.timed(caller.actor, () => parse(request, caller));
     checkNames(caller, Boolean(body.external_id));
     await otherRequests();
     const origin = originOf(request, key, fingerprint({}, body));
@@ -74,7 +77,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     const { results, isReplayed } = collectResults(outcome, { batch_id, mode: body.mode }, refused);
     if (isReplayed) reply.header('idempotent-replayed', 'true');
     const isDecided = results.length > 0;
-    const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
+    const at = isDecided ? acceptedAt : deps.acceptanceTimes.first(batch_id, acceptedAt);
     const head: BatchHead = {
       batch_id,
       mode: body.mode,

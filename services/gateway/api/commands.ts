@@ -18,7 +18,7 @@ import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { type Input, type Planners, planCreate, planFor } from './plan.ts';
-import { queryBehind } from './reads.ts';
+import { queryAfterPendingCommands } from './reads.ts';
 import { webhookPlanners } from './webhooks.ts';
 
 export interface CommandDependencies {
@@ -183,7 +183,13 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
           if (isAnswer(original, reverses_transaction_id) && !isNotFound(original)) return undefined;
-          const decided = await queryBehind('get_transaction', data, reverses_transaction_id, origin, forwarder);
+          const decided = await queryAfterPendingCommands(
+            'get_transaction',
+            data,
+            reverses_transaction_id,
+            origin,
+            forwarder,
+          );
           // Otherwise the reversal could be refused for good before the transaction is decided.
           return isAnswer(decided, reverses_transaction_id) ? undefined : decided;
         },

@@ -24,7 +24,7 @@ export type Outcome<T = unknown> =
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
 
 /** A bucket of a command topic. */
-export interface Behind {
+export interface QueuePosition {
   topic: 'ledger.commands' | 'ledger.batches' | 'accounts.commands' | 'webhooks.commands';
   bucket: number;
 }
@@ -116,7 +116,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
      * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the preceding
      * commands.
      */
-    query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, behind?: Behind) {
+    query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, behind?: QueuePosition) {
       const query = { name, id: `qry_${randomUUID()}`, key, bucket: behind?.bucket, data, acceptedAt: new Date(now()) };
       return send(behind?.topic ?? messages[name].topic, query, origin);
     },

@@ -25,7 +25,7 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
   location?: string;
   /**
    * Returns the resource to show while the outcome is unknown. `acceptedAt` is that of the first request
-   * (acceptances.ts).
+   * (first-acceptance-times.ts).
    */
   pending?(acceptedAt: Date): Transaction | Transfer;
   /** Runs before the command is sent. If it returns an outcome, the command is not sent. */

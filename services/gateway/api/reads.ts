@@ -8,9 +8,9 @@ import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import type { Shares } from '../overload/shares.ts';
+import type { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { dataOf, isNotFound, unreadable } from './answer.ts';
-import type { Behind, Forwarder, Outcome } from './forward.ts';
+import type { Forwarder, Outcome, QueuePosition } from './forward.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 
@@ -18,7 +18,7 @@ export interface ReadDependencies {
   forwarder: Forwarder;
   consumerLag: ConsumerLag;
   /** The most expensive reads of the ledger. */
-  scans: Shares;
+  scans: ConcurrencyLimit;
   metrics: Pick<GatewayMetrics, 'recent'>;
 }
 
@@ -159,14 +159,14 @@ const createdOn = {
   get_api_key: ['accounts.commands'],
   get_approval: ['accounts.commands'],
   get_webhook: ['webhooks.commands'],
-} as const satisfies { [N in MessageName]?: readonly Behind['topic'][] };
+} as const satisfies { [N in MessageName]?: readonly QueuePosition['topic'][] };
 
 type ById = keyof typeof createdOn;
 
 const isById = (name: MessageName): name is ById => Object.hasOwn(createdOn, name);
 
 /**
- * Queries what has this id. If its service does not know it, the query is repeated behind the commands of its bucket,
+ * Queries what has this id. If its service does not know it, and has not decided its command, the query is repeated behind the commands of its bucket,
  * where its command may still be waiting. A dead-lettered command leaves a record. An id that a gateway has given to a
  * caller is therefore never reported as unknown while its command may be executed, on any gateway.
  */
@@ -178,14 +178,16 @@ export async function queryById<N extends ById>(
   forwarder: Forwarder,
 ): Promise<Outcome<MessageResult<N>>> {
   const outcome = await forwarder.query(name, data as MessageData<N>, id, origin);
-  return isNotFound(outcome) ? queryBehind(name, data, id, origin, forwarder) : outcome;
+  // A service of an earlier version does not say that the command was decided.
+  const isDecided = outcome.kind !== 'refused' || outcome.unseen === false;
+  return isNotFound(outcome) && !isDecided ? queryAfterPendingCommands(name, data, id, origin, forwarder) : outcome;
 }
 
 /**
  * Queries behind the commands of the bucket. Returns an outcome other than "not found" if there is one, or if the
  * command may still be on its way to the broker.
  */
-export async function queryBehind<N extends ById>(
+export async function queryAfterPendingCommands<N extends ById>(
   name: N,
   data: object,
   id: string,

@@ -4,14 +4,14 @@ import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
-import type { HeldBodies } from '../overload/held-bodies.ts';
-import { Shares } from '../overload/shares.ts';
-import { Acceptances } from './acceptances.ts';
+import type { BodyMemoryLimit } from '../overload/body-memory-limit.ts';
+import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { markVersion, send } from './answer.ts';
 import { readApproval, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
+import { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import { internationalPhones, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Planners, WriteName } from './plan.ts';
@@ -59,20 +59,24 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   apiVersion: string;
   /** The country of phone numbers without country code; undefined: they are refused. */
   homeCountry?: HomeCountry | undefined;
-  heldBodies: Pick<HeldBodies, 'timed'>;
+  bodyMemoryLimit: Pick<BodyMemoryLimit, 'timed'>;
   now: () => number;
 }
 
-export type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptances: Acceptances };
+export type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptanceTimes: FirstAcceptanceTimes };
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 const maxScans = 2;
-const tooManyScans = `more than ${maxScans} concurrent searches or sums over all accounts; wait for one of them to finish, or specify an account`;
+const tooManyScans = `at most ${maxScans} searches over all accounts may run at once; retry later or filter by account_id`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
-  const deps = { ...given, scans: new Shares(maxScans, tooManyScans), acceptances: new Acceptances() };
+  const deps = {
+    ...given,
+    scans: new ConcurrencyLimit(maxScans, tooManyScans),
+    acceptanceTimes: new FirstAcceptanceTimes(),
+  };
   const planners = createPlanners(deps);
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
     const handler = handlerOf(name, endpoint, planners, deps);

@@ -5,7 +5,7 @@ import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
-import { Shares } from '../overload/shares.ts';
+import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { dataOf } from './answer.ts';
 import type { Forwarder } from './forward.ts';
 import { parseQuery } from './input.ts';
@@ -24,7 +24,10 @@ const styleHash = hash('sha256', stylesheet, 'base64');
 /** Responds with a page if the request prefers one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: RouteDependencies): Handler {
   // Each page needs up to twenty queries.
-  const shares = new Shares(1, 'another statement of this caller is being made; wait for it, then repeat the request');
+  const shares = new ConcurrencyLimit(
+    1,
+    'another statement of this caller is being made; wait for it, then repeat the request',
+  );
   return async (request, reply) => {
     if (!prefersPage(request.headers.accept)) return json(request, reply);
     const query = parseQuery(endpoints.get_statement.query, request.query as Record<string, unknown>);

@@ -45,7 +45,7 @@ export function writeHandler(
 ): Handler {
   const planner = planners[name] as Planner;
   const send = withApproval(deps, withPrecondition(withFallbackRead(publish(deps.forwarder))));
-  const answer = answerWrite(endpoint, deps.acceptances);
+  const answer = answerWrite(endpoint, deps.acceptanceTimes);
   return async (request, reply) => {
     const { input, origin } = readWrite(request, endpoint, deps);
     const planAs = (bits: string): Plan => ({ name, ...planner({ ...input, bits }) });
@@ -63,7 +63,7 @@ function publish(forwarder: Forwarder): Send {
 function readWrite(
   request: FastifyRequest,
   { method, path, query, body: schema = noParameters }: Endpoint,
-  { now, homeCountry, heldBodies }: HandlerDependencies,
+  { now, homeCountry, bodyMemoryLimit }: HandlerDependencies,
 ): { input: Input; origin: Origin } {
   const acceptedAt = new Date(now());
   const wrong: Violation[] = [];
@@ -71,7 +71,7 @@ function readWrite(
   const key = method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
   const given = request.body === undefined ? {} : internationalPhones(request.body, homeCountry);
   const caller = callerOf(request);
-  const body = collect(wrong, () => heldBodies.timed(caller.actor, () => parseFields(schema, given)));
+  const body = collect(wrong, () => bodyMemoryLimit.timed(caller.actor, () => parseFields(schema, given)));
   if (wrong.length > 0) throw refuseViolations(wrong);
   const params = request.params as Record<string, string>;
   const bits =

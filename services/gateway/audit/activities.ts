@@ -22,7 +22,7 @@ export interface Summary extends Activity {
   since: string;
 }
 
-export const stranger = 'unauthenticated';
+export const unauthenticatedActor = 'unauthenticated';
 const various = 'various';
 
 /** The maximum number of summaries per call of take(): the most frequent ones. The others are combined by outcome. */
@@ -56,7 +56,8 @@ export class Activities {
     this.#counted = new Map();
     const room = { strangers: maxOfStrangers, callers: maxOfCallers };
     for (const summary of counted) {
-      const hasRoom = summary.action === various || room[summary.actor === stranger ? 'strangers' : 'callers']-- > 0;
+      const hasRoom =
+        summary.action === various || room[summary.actor === unauthenticatedActor ? 'strangers' : 'callers']-- > 0;
       addTo(taken, hasRoom ? summary : { ...folded(summary), count: summary.count, since: summary.since });
     }
     return [...taken.values()];
@@ -77,6 +78,6 @@ function keyOf({ address, actor, action, outcome, resource_id }: Activity): stri
 }
 
 function folded(activity: Activity): Activity {
-  const actor = activity.actor === stranger ? stranger : various;
+  const actor = activity.actor === unauthenticatedActor ? unauthenticatedActor : various;
   return { ...activity, actor, address: null, action: various, resource_id: null, method: various, path: various };
 }

@@ -10,7 +10,7 @@ import { plainAddress } from '#libs/service/networks.ts';
 import { networkOf } from '../http/network.ts';
 import { encodeNotice } from '../messages/encode.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import { Activities, type Activity, type Summary, stranger } from './activities.ts';
+import { Activities, type Activity, type Summary, unauthenticatedActor } from './activities.ts';
 import { securityEvent } from './security-events.ts';
 
 export type AuditRecords = ReturnType<typeof createAuditRecords>;
@@ -180,7 +180,7 @@ function activityOf(
           .join('/')
       : pathOf(request);
   return {
-    actor: request.caller?.actor ?? stranger,
+    actor: request.caller?.actor ?? unauthenticatedActor,
     address: networkOf(request.ip),
     action: given ?? name ?? action ?? 'unknown_route',
     outcome,

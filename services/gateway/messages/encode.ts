@@ -46,16 +46,19 @@ const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined 
 /** Encodes a message of the gateway itself, not of a caller. It has no deadline: a record is never too late. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
   const topic = topicName(prefix, messages[command.name].topic);
-  const message = encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
-  const { deadline: _, ...headers } = message.headers;
-  return { ...message, headers };
+  return toMessage(command, { caller: nobody, requestId, traceparent: undefined }, topic, undefined);
 }
 
 /** Encodes a command or query. The requester adds the reply address. */
-export function encode(
+export function encode(command: Command, origin: Origin, topic: string): OutgoingMessage {
+  return toMessage(command, origin, topic, new Date(command.acceptedAt.getTime() + deadlineMs).toISOString());
+}
+
+function toMessage(
   { name, id, key, bucket = bucketForKey(key), data, acceptedAt }: Command,
   origin: Omit<Origin, 'answerBy'>,
   topic: string,
+  deadline: string | undefined,
 ): OutgoingMessage {
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
@@ -66,7 +69,7 @@ export function encode(
     subject: key,
     request_id: origin.requestId,
     actor: origin.caller.actor,
-    deadline: new Date(ms + deadlineMs).toISOString(),
+    deadline,
     // The clocks of the sender and the receiver differ. That by which the database's time is asked for may be wrong.
     reply_by:
       messages[name].kind === 'query' && name !== 'get_time'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
-import { createHeldBodies, maxHeldBytes } from './held-bodies.ts';
+import { createBodyMemoryLimit, maxHeldBytes } from './body-memory-limit.ts';
 import { createLoadShedding } from './load-shedding.ts';
 
 const metrics = { shed: () => undefined };
@@ -69,7 +69,7 @@ test('with a wrong clock every request is 503, also one with an invalid token, a
 test('bodies are counted while they arrive: each caller may use a sixteenth of the limit, and all together the limit', () => {
   // contract: permission-33
   let shed = 0;
-  const held = createHeldBodies(() => void shed++);
+  const held = createBodyMemoryLimit(() => void shed++);
   const sixteenth = maxHeldBytes / 16;
   const codeOf = (actor: string, bytes: number) => held.add(actor, bytes)?.refusal.code;
   expect([codeOf('a', sixteenth), codeOf('a', 1)]).toEqual([undefined, 'rate_limited']);
@@ -83,7 +83,7 @@ test('bodies are counted while they arrive: each caller may use a sixteenth of t
 
 test('the time that reading takes is counted: of each four seconds, a caller may use a sixteenth', () => {
   let at = 0;
-  const held = createHeldBodies(
+  const held = createBodyMemoryLimit(
     () => undefined,
     () => at,
     () => at,

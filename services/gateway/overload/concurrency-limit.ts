@@ -1,7 +1,7 @@
 import { refuse } from '../http/errors.ts';
 
 /** Limits the concurrent work of each caller in this process, so that no caller uses up what all of them need. */
-export class Shares {
+export class ConcurrencyLimit {
   readonly #max: number;
   readonly #message: string;
   readonly #underWay = new Map<string, number>();

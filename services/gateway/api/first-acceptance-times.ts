@@ -3,7 +3,7 @@
  * is an outcome. It affects only the response; a repeat has its own deadline. The number of entries is limited; the
  * oldest are removed first.
  */
-export class Acceptances {
+export class FirstAcceptanceTimes {
   readonly #max: number;
   readonly #times = new Map<string, Date>();
 

@@ -1,7 +1,7 @@
 import { refusal } from '#libs/contracts/errors.ts';
 import { Refused, unavailableBecause } from '../http/errors.ts';
 
-export type HeldBodies = ReturnType<typeof createHeldBodies>;
+export type BodyMemoryLimit = ReturnType<typeof createBodyMemoryLimit>;
 
 /** The share of one caller, so that none uses up what all of them need. */
 const share = 1 / 16;
@@ -29,7 +29,7 @@ function ownCpuMs(): number {
  * Limits what request bodies cost: the bytes that are in memory, from their arrival until the response has closed, and
  * the CPU time that they take from other work.
  */
-export function createHeldBodies(onShed: () => void, now = () => performance.now(), cpuMs = ownCpuMs) {
+export function createBodyMemoryLimit(onShed: () => void, now = () => performance.now(), cpuMs = ownCpuMs) {
   const byCaller = new Map<string, number>();
   let total = 0;
   const change = (actor: string, bytes: number): number => {
