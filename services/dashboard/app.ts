@@ -121,7 +121,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   };
 
   app.decorateRequest('visit', null);
-  app.decorateRequest('lapsed', null);
+  app.decorateRequest('expiredSession', null);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...securityHeaders, 'x-request-id': request.id });
     // No browser may send its next request on a connection that is about to be closed.

@@ -40,7 +40,7 @@ export function logRefused(
     route: request.routeOptions?.url ?? null,
     status,
     code,
-    caller: request.visit?.actor ?? request.lapsed?.actor ?? null,
+    caller: request.visit?.actor ?? request.expiredSession?.actor ?? null,
     caller_address: plainAddress(ip),
   };
   const what = status < 500 ? 'a request was refused' : 'a request failed';

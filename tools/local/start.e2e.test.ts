@@ -101,7 +101,7 @@ test('the dashboard redirects to the sign-in', async () => {
   const browser = new Browser();
   const { page } = await browser.visit(first.dashboard_url);
   expect(await page?.text()).toContain('<h1>Sign in</h1>');
-  const { left } = await browser.visit(`${first.base_url}/admin/login/start`);
+  const { left } = await browser.visit(`${first.dashboard_url}/login/start`);
   expect(left?.origin).toBe(new URL(first.token_endpoint).origin);
   const form = await browser.visit(left?.href ?? '');
   expect(await form.page?.text()).toContain('For development only.');

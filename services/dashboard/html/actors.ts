@@ -1,7 +1,7 @@
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import type { Visit } from './frame.ts';
+import type { PageRequest } from './frame.ts';
 
 /** Shows the actors of records by names that people know. The full name of an actor is in the title of its text. */
 
@@ -13,7 +13,7 @@ const keyIdOf = (actor: unknown): string | undefined =>
 
 /** Returns the names of the keys in these fields if the person may read keys. Makes at most one API request. */
 export async function keyNamesOf<Row>(
-  { api, person }: Pick<Visit, 'api' | 'person'>,
+  { api, person }: Pick<PageRequest, 'api' | 'person'>,
   rows: readonly Row[],
   ...fields: readonly (keyof Row)[]
 ): Promise<KeyNames> {

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import { addForm, addPage, type Drawn, type PageOptions, type Shown, shownOf, type Visit } from './frame.ts';
+import {
+  addForm,
+  addPage,
+  type PageContent,
+  type PageOptions,
+  type PageRequest,
+  type PageResult,
+  toPageResult,
+} from './frame.ts';
 import { csrfField } from './layout.ts';
 import { type Choice, optionsOf } from './show.ts';
 
@@ -40,11 +48,11 @@ export function confirmation(words: string, wrong: Wrong): Html {
 }
 
 /** Throws if the form was sent without the tick. */
-export function checkConfirmed({ fields }: Visit): void {
+export function checkConfirmed({ fields }: PageRequest): void {
   if (fields.get('confirmed') !== 'yes') throw new WrongInput({ confirmed: ' Tick this to confirm.' });
 }
 
-export function idempotencyKeyOf({ fields }: Pick<Visit, 'fields'>): string | undefined {
+export function idempotencyKeyOf({ fields }: Pick<PageRequest, 'fields'>): string | undefined {
   return fields.get('idempotency_key') ?? undefined;
 }
 
@@ -124,9 +132,9 @@ export function enteredIn(names: readonly string[], values: URLSearchParams): Re
 }
 
 /** If the request must be approved first, returns a redirect to the page of its approval. */
-export function waitingFor(data: unknown): Shown | undefined {
+export function waitingFor(data: unknown): PageResult | undefined {
   const { approval_id } = Object(data) as { approval_id?: unknown };
-  return typeof approval_id === 'string' ? { goTo: `/admin/ui/approvals/${approval_id}?asked` } : undefined;
+  return typeof approval_id === 'string' ? { redirectTo: `/admin/ui/approvals/${approval_id}?asked` } : undefined;
 }
 
 export interface FormParts {
@@ -143,7 +151,7 @@ export interface FormParts {
 
 /** A form with its idempotency key, errors, and buttons. */
 export function formOf(
-  { person, path }: Visit,
+  { person, path }: PageRequest,
   { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous, isWide }: FormParts,
   content: Html,
 ): Html {
@@ -177,9 +185,9 @@ export function accepted<T extends Record<string, object | undefined>>(values: T
 
 export interface Form {
   /** Shows the form. `values`: the entered ones, or none when it is opened. */
-  draw(visit: Visit, values: URLSearchParams, wrong: Wrong): Drawn | Promise<Drawn>;
+  draw(visit: PageRequest, values: URLSearchParams, wrong: Wrong): PageContent | Promise<PageContent>;
   /** Carries out what was entered. Throws WrongInput, or passes on a refusal of the API. */
-  take(visit: Visit): Drawn | Promise<Drawn>;
+  take(visit: PageRequest): PageContent | Promise<PageContent>;
 }
 
 /** Adds a page with a form. `scope`: the one that is required to send it, if the page itself requires another. */
@@ -195,14 +203,14 @@ export function addFormPage(
 }
 
 /** Carries out what was entered. If it is rejected, shows the form again with the reasons. */
-async function takeForm(visit: Visit, { draw, take }: Form): Promise<Drawn> {
+async function takeForm(visit: PageRequest, { draw, take }: Form): Promise<PageContent> {
   try {
     return await take(visit);
   } catch (error) {
     const { status, wrong } = rejectionOf(error);
-    const shown = shownOf(await draw(visit, visit.fields, wrong));
+    const shown = toPageResult(await draw(visit, visit.fields, wrong));
     if (error instanceof WrongInput) visit.logRefused();
-    return 'goTo' in shown ? shown : { ...shown, status };
+    return 'redirectTo' in shown ? shown : { ...shown, status };
   }
 }
 

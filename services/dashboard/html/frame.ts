@@ -23,9 +23,9 @@ declare module 'fastify' {
     action?: string;
   }
   interface FastifyRequest {
-    visit: Visit | null;
+    visit: PageRequest | null;
     /** The ended session of a form that was sent too late (kept-form.ts). In that case there is no visit. */
-    lapsed: Session | null;
+    expiredSession: Session | null;
   }
 }
 
@@ -38,7 +38,7 @@ export interface PageOptions {
 }
 
 /** One request of a signed-in person. */
-export interface Visit {
+export interface PageRequest {
   person: Person;
   session: Session;
   /** The person's name in approvals and the audit. */
@@ -58,13 +58,13 @@ export interface Visit {
 }
 
 /** The response: a page or a redirect. */
-export type Shown =
+export type PageResult =
   | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
-  | { goTo: string };
+  | { redirectTo: string };
 /** A response, or only the content of a page. */
-export type Drawn = Html | Shown;
-export const shownOf = (drawn: Drawn): Shown => ('text' in drawn ? { content: drawn } : drawn);
-type Show = (visit: Visit) => Drawn | Promise<Drawn>;
+export type PageContent = Html | PageResult;
+export const toPageResult = (drawn: PageContent): PageResult => ('text' in drawn ? { content: drawn } : drawn);
+type Show = (visit: PageRequest) => PageContent | Promise<PageContent>;
 
 const contentPolicy = [
   "default-src 'none'",
@@ -103,8 +103,8 @@ export function openSession({ sessions, cookie, callApi, logger, now }: FrameOpt
     if (!session) {
       if (sealed !== undefined) forgetSession(request, reply, cookie);
       const isForm = request.method === 'POST' && request.routeOptions.config.page !== undefined;
-      request.lapsed = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
-      return request.lapsed ? undefined : toSignIn(request, reply);
+      request.expiredSession = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
+      return request.expiredSession ? undefined : toSignIn(request, reply);
     }
     const scopes = new Set(session.scopes.split(' '));
     const url = new URL(request.url, 'http://dashboard');
@@ -146,7 +146,7 @@ export function toSignIn(
   void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
 }
 
-export function visitOf(request: FastifyRequest): Visit {
+export function visitOf(request: FastifyRequest): PageRequest {
   if (!request.visit) throw new TypeError('a page was requested without a session');
   return request.visit;
 }
@@ -156,7 +156,7 @@ function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
   return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
 }
 
-type Answer = (visit: Visit, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+type Answer = (visit: PageRequest, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
 function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page: PageOptions, take: Answer): void {
   app.route({
@@ -189,7 +189,7 @@ export function addApiPage(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  read: (visit: Visit) => Promise<{ text: string; policy: string }>,
+  read: (visit: PageRequest) => Promise<{ text: string; policy: string }>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, _request, reply) => {
     const { text, policy } = await read(visit);
@@ -206,7 +206,7 @@ export function addDownload(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  make: (visit: Visit) => Promise<AsyncIterable<string>>,
+  make: (visit: PageRequest) => Promise<AsyncIterable<string>>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, request, reply) => {
     const lines = await make(visit);
@@ -218,7 +218,7 @@ export function addDownload(
 }
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
-async function recordExport({ routeOptions }: FastifyRequest, { api, query, params }: Visit): Promise<void> {
+async function recordExport({ routeOptions }: FastifyRequest, { api, query, params }: PageRequest): Promise<void> {
   await api.post('/admin/activities', {
     action: 'export',
     outcome: 'success',
@@ -228,9 +228,9 @@ async function recordExport({ routeOptions }: FastifyRequest, { api, query, para
   });
 }
 
-function answer(reply: FastifyReply, { person, path }: Visit, title: string, drawn: Drawn): FastifyReply {
-  const shown = shownOf(drawn);
-  if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
+function answer(reply: FastifyReply, { person, path }: PageRequest, title: string, drawn: PageContent): FastifyReply {
+  const shown = toPageResult(drawn);
+  if ('redirectTo' in shown) return reply.redirect(shown.redirectTo, 303);
   return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path }));
 }
 
@@ -256,7 +256,7 @@ export function createFormCheck(origin: string) {
  */
 export function checkOwnForm(
   request: FastifyRequest,
-  { session, fields }: Pick<Visit, 'session' | 'fields'>,
+  { session, fields }: Pick<PageRequest, 'session' | 'fields'>,
   origin: string,
 ): void {
   const { 'sec-fetch-site': site, origin: from, host } = request.headers;

@@ -3,7 +3,15 @@ import { endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { type CsvColumn, csvOf } from './csv.ts';
-import { addDownload, addPage, type Drawn, type PageOptions, type Shown, shownOf, type Visit } from './frame.ts';
+import {
+  addDownload,
+  addPage,
+  type PageContent,
+  type PageOptions,
+  type PageRequest,
+  type PageResult,
+  toPageResult,
+} from './frame.ts';
 import { type Choice, optionsOf } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
@@ -40,7 +48,7 @@ export interface List<Row> {
   pageSize?: number;
   show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
   /** What its page shows above it, with a title if that is not the one of the page. */
-  above?: () => Drawn | Promise<Drawn>;
+  above?: () => PageContent | Promise<PageContent>;
   /** What its page says below it, after the zone of its times. */
   note?: string;
 }
@@ -61,7 +69,7 @@ export function addListPage<Row>(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  listOf: (visit: Visit) => List<Row> | Promise<List<Row>>,
+  listOf: (visit: PageRequest) => List<Row> | Promise<List<Row>>,
   csv?: readonly CsvColumn<Row>[],
 ): void {
   addPage(app, url, page, async (visit) => showList(visit, await listOf(visit), csv !== undefined));
@@ -74,15 +82,15 @@ export function addListPage<Row>(
 }
 
 /** Shows the list with its filters; if the API rejects a filter, shows the reason. */
-export async function showList<Row>(visit: Visit, list: List<Row>, hasFile = false): Promise<Shown> {
-  const above = list.above ? shownOf(await list.above()) : { content: html`` };
-  if ('goTo' in above) return above;
+export async function showList<Row>(visit: PageRequest, list: List<Row>, hasFile = false): Promise<PageResult> {
+  const above = list.above ? toPageResult(await list.above()) : { content: html`` };
+  if ('redirectTo' in above) return above;
   const { status = 200, content } = await pageOfList(visit, list, hasFile);
   const note = html`<p class="quiet">Times are ${zoneText()}.${list.note !== undefined && ` ${list.note}`}</p>`;
   return { ...above, status, content: html`${above.content}${content}${note}` };
 }
 
-async function pageOfList<Row>({ api, path, query }: Visit, list: List<Row>, hasFile: boolean) {
+async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row>, hasFile: boolean) {
   const given = keptFilters(list, query);
   try {
     const { data, next, complete } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);

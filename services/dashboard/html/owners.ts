@@ -1,14 +1,14 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import { type Api, ApiRefused, inTurns, known } from '../api.ts';
-import type { Visit } from './frame.ts';
+import type { PageRequest } from './frame.ts';
 
 /** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */
 
 /** The maximum number of ids in one request. */
 const mostAtOnce = 100;
 
-type Asker = Pick<Visit, 'api' | 'person'>;
+type Asker = Pick<PageRequest, 'api' | 'person'>;
 
 /** Returns the clients of these rows by their ids if the person may read clients. */
 export function clientsOf(asker: Asker, rows: Iterable<{ client_id: string }>): Promise<ReadonlyMap<string, Client>> {
@@ -45,11 +45,11 @@ export async function readTogether<Row>(api: Api, ids: readonly string[], path: 
 }
 
 /** Returns the owner of the account if the person may read clients. The API records the read. */
-export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
+export async function holderOf({ api, person }: PageRequest, { client_id }: Account): Promise<Client | undefined> {
   return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
 }
 
-export async function accountOf({ api }: Pick<Visit, 'api'>, accountId: string): Promise<Account> {
+export async function accountOf({ api }: Pick<PageRequest, 'api'>, accountId: string): Promise<Account> {
   return (await api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`)).data;
 }
 
@@ -60,7 +60,7 @@ export interface Owned {
 }
 
 /** Reads an account with its owner. */
-export async function ownedOf(visit: Visit, accountId: string): Promise<Owned> {
+export async function ownedOf(visit: PageRequest, accountId: string): Promise<Owned> {
   const account = await accountOf(visit, accountId);
   return { account, owner: await holderOf(visit, account) };
 }
@@ -86,12 +86,12 @@ export async function accountByNumber(api: Api, number: string): Promise<Account
 export type Numbers = ReadonlyMap<string, string>;
 
 /** The numbers of these accounts, by which people know them, as far as the person may see them. */
-export async function numbersOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
+export async function numbersOf(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
   return new Map([...(await accountsBy(visit, accountIds))].map(([id, { account_number }]) => [id, account_number]));
 }
 
 /** Returns the first 100 accounts of a client that match these filters. */
-export async function accountsOwnedBy({ api }: Visit, client_id: string, filters: Record<string, string> = {}) {
+export async function accountsOwnedBy({ api }: PageRequest, client_id: string, filters: Record<string, string> = {}) {
   const parameters = new URLSearchParams({ client_id, ...filters, limit: '100' });
   return (await api.get<Account[]>(`/accounts?${parameters}`)).data;
 }

@@ -9,7 +9,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { confirmation, formOf, inputOf, type Wrong } from '../html/forms.ts';
-import type { PageOptions, Visit } from '../html/frame.ts';
+import type { PageOptions, PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountOf, type Owned } from '../html/owners.ts';
@@ -142,10 +142,10 @@ export function addPart<Row>(
   app: FastifyInstance,
   part: string,
   page: PageOptions,
-  listOf: (visit: Visit) => List<Row>,
+  listOf: (visit: PageRequest) => List<Row>,
   csv: readonly CsvColumn<Row>[],
 ): void {
-  const withAccount = (visit: Visit): List<Row> => ({
+  const withAccount = (visit: PageRequest): List<Row> => ({
     ...listOf(visit),
     async above() {
       const account = await accountOf(visit, visit.id);
@@ -191,7 +191,12 @@ export function statusActions({ account_id, status }: Account, { scopes }: Perso
 }
 
 /** `holder`: the client for whom the account is opened, if the page was opened for one. */
-export function openingForm(visit: Visit, holder: Client | undefined, values: URLSearchParams, wrong: Wrong): Html {
+export function openingForm(
+  visit: PageRequest,
+  holder: Client | undefined,
+  values: URLSearchParams,
+  wrong: Wrong,
+): Html {
   const client = holder
     ? html`<p>For <strong>${idLink(holder.client_id, nameOf(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
     : inputOf(
@@ -260,7 +265,7 @@ export const statusChanges = Object.keys(changes) as StatusChange[];
 
 /** The form of a change of status: its effect, reason, note, and a checkbox to confirm. */
 export function statusForm(
-  visit: Visit,
+  visit: PageRequest,
   owned: OwnedAccount,
   change: StatusChange,
   values: URLSearchParams,

@@ -19,7 +19,7 @@ import {
   WrongInput,
   waitingFor,
 } from '../html/forms.ts';
-import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
 import { accountOf, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { desk, idText } from '../html/show.ts';
@@ -46,7 +46,7 @@ import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
 
-const listOf = (visit: Visit): List<Account> => ({
+const listOf = (visit: PageRequest): List<Account> => ({
   path: '/accounts',
   above: () =>
     html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}`,
@@ -77,9 +77,9 @@ export function addAccounts(app: FastifyInstance): void {
   addFormPage(app, `${url}/new`, opening, { draw: drawOpening, take: open });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
-  const entries = ({ id }: Visit): List<Entry> => ({ path: `/accounts/${id}/entries`, show: entryTable });
+  const entries = ({ id }: PageRequest): List<Entry> => ({ path: `/accounts/${id}/entries`, show: entryTable });
   addPart(app, '/entries', { title: 'Entries', scope: 'transactions:read' }, entries, entryColumns);
-  const history = (visit: Visit): List<StatusTransition> => ({
+  const history = (visit: PageRequest): List<StatusTransition> => ({
     path: `/accounts/${visit.id}/status-transitions`,
     show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows, 'actor'), sort),
   });
@@ -97,7 +97,7 @@ function saved(account: Account, said: string | null): Html | false {
 }
 
 /** On a wide screen, properties and actions are on the left and postings on the right. */
-async function showAccount(visit: Visit) {
+async function showAccount(visit: PageRequest) {
   const { api, person, query } = visit;
   const account = await accountOf(visit, visit.id);
   const id = account.account_id;
@@ -136,7 +136,7 @@ export const entryColumns: CsvColumn<Entry>[] = [
   'entry_id',
 ];
 
-async function drawOpening(visit: Visit, entered: URLSearchParams, wrong: Wrong): Promise<Html> {
+async function drawOpening(visit: PageRequest, entered: URLSearchParams, wrong: Wrong): Promise<Html> {
   const { api, person, query } = visit;
   const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: query.get('client_id') ?? '' });
   const client_id = encodeURIComponent(values.get('client_id') ?? '');
@@ -148,7 +148,7 @@ async function drawOpening(visit: Visit, entered: URLSearchParams, wrong: Wrong)
   return openingForm(visit, holder?.data, values, wrong);
 }
 
-async function open(visit: Visit): Promise<Shown> {
+async function open(visit: PageRequest): Promise<PageResult> {
   const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, visit.fields);
   const currency = typed.toUpperCase();
   const deposit = depositOf(initial_deposit, currency);
@@ -158,7 +158,7 @@ async function open(visit: Visit): Promise<Shown> {
     { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
     idempotencyKeyOf(visit),
   );
-  return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
+  return waitingFor(data) ?? { redirectTo: `${url}/${data.account_id}?saved=opened` };
 }
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
@@ -171,7 +171,7 @@ function depositOf(typed: string, currency: string): TypedAmount | object {
   return typed === '' || /^0+([.,]0*)?$/.test(typed) || !isCurrency(currency) ? {} : typedAmount(typed, currency);
 }
 
-async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> {
+async function owned(visit: PageRequest, change: StatusChange): Promise<OwnedAccount> {
   const [its, changed] = await Promise.all([
     ownedOf(visit, visit.id),
     change === 'unfreezing'
@@ -197,7 +197,7 @@ function addStatusChange(app: FastifyInstance, change: StatusChange): void {
       const body = { status, ...enteredIn(['reason', 'note'], visit.fields) };
       const path = `/accounts/${visit.id}/status-transitions`;
       const { data } = await visit.api.post<Account>(path, body, idempotencyKeyOf(visit));
-      return waitingFor(data) ?? { goTo: `${url}/${visit.id}?saved=${change}` };
+      return waitingFor(data) ?? { redirectTo: `${url}/${visit.id}?saved=${change}` };
     },
   });
 }

@@ -14,7 +14,7 @@ import {
   type Wrong,
   waitingFor,
 } from '../html/forms.ts';
-import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { facts, fullTimeOf, optionsOf, statusOf, table, tags, timeOf } from '../html/show.ts';
@@ -37,7 +37,7 @@ const columns: CsvColumn<ApiKey>[] = [
   'rotated_from',
 ];
 
-const listOf = (visit: Visit): List<ApiKey> => ({
+const listOf = (visit: PageRequest): List<ApiKey> => ({
   path: '/admin/api-keys',
   above:
     () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}</p>`}
@@ -70,15 +70,15 @@ export function addApiKeys(app: FastifyInstance): void {
     async take({ api, id, fields }) {
       const body = { descendants: fields.get('descendants') === 'yes' };
       const { data } = await api.post<{ disabled_webhooks?: string[] }>(`/admin/api-keys/${id}/revocation`, body);
-      return { goTo: `${url}?revoked=${data.disabled_webhooks?.length ?? ''}` };
+      return { redirectTo: `${url}?revoked=${data.disabled_webhooks?.length ?? ''}` };
     },
   });
 }
 
-const keyOf = async ({ api, id }: Visit) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
+const keyOf = async ({ api, id }: PageRequest) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
 
 /** Creates a key, and shows it unless it waits for an approval. */
-async function make(visit: Visit, action: string, body: object): Promise<Shown> {
+async function make(visit: PageRequest, action: string, body: object): Promise<PageResult> {
   const path = `/admin/api-keys${action}`;
   const { data } = await visit.api.post<ApiKey & { api_key?: string }>(path, body, idempotencyKeyOf(visit));
   return waitingFor(data) ?? { title: 'The new API key', content: shownOnce(data, data.api_key) };
@@ -146,7 +146,7 @@ function scopeList({ scopes: own }: ApiKey): Html {
     : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags(own)}</details>`;
 }
 
-function keyForm(visit: Visit, values: URLSearchParams, wrong: Wrong): Html {
+function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Html {
   const own = scopes.filter((scope) => visit.person.scopes.has(scope));
   const chosen = values.get('environment') ?? 'live';
   const environment = (value: string) =>
@@ -211,14 +211,14 @@ const overlaps = [
   [2_592_000, 'works for 30 more days'],
 ] as const;
 
-function rotationForm(visit: Visit, key: ApiKey, wrong: Wrong): Html {
+function rotationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {
   const fields = html`<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
 ${factsOf(key)}
 <label>The old key <select name="overlap_seconds">${optionsOf(overlaps, 86_400)}</select></label>`;
   return formOf(visit, { wrong, button: 'Rotate', cancel: url }, fields);
 }
 
-function revocationForm(visit: Visit, key: ApiKey, wrong: Wrong): Html {
+function revocationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {
   const fields = html`<p role="alert">Every program that uses this key, or a key that it was rotated from or to, stops working within two seconds. This cannot be undone.</p>
 ${factsOf(key)}
 <label><input type="checkbox" name="descendants" value="yes"> Also revoke every key that was created or rotated with it</label>`;

@@ -8,7 +8,7 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import { holderOf } from '../html/owners.ts';
 import { idLink, type ShownChange } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
@@ -17,7 +17,7 @@ import { nameOf } from './client-views.ts';
 
 type Body = Record<string, unknown>;
 
-export async function effectsOf(visit: Visit, { request }: Approval): Promise<ShownChange[]> {
+export async function effectsOf(visit: PageRequest, { request }: Approval): Promise<ShownChange[]> {
   const { operation, path, body } = request;
   const id = path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
   switch (operation) {
@@ -54,20 +54,20 @@ export async function effectsOf(visit: Visit, { request }: Approval): Promise<Sh
 }
 
 /** Reads a resource; undefined if the person may not, or it does not exist. */
-const read = <T>({ api }: Visit, path: string): Promise<T | undefined> =>
+const read = <T>({ api }: PageRequest, path: string): Promise<T | undefined> =>
   known(api.get<T>(path)).then((answer) => answer?.data);
 
 const opened = ({ initial_deposit, currency }: Body): string =>
   `opened with ${typeof initial_deposit === 'string' && isCurrency(String(currency)) ? amountText(initial_deposit, String(currency)) : initial_deposit}`;
 
-async function ofClient(visit: Visit, id: string, kind: string, before: string | null, after: string) {
+async function ofClient(visit: PageRequest, id: string, kind: string, before: string | null, after: string) {
   const client = visit.person.scopes.has('clients:read') ? await read<Client>(visit, `/clients/${id}`) : undefined;
   return { what: html`${kind} of ${idLink(id, client && nameOf(client))}`, before, after };
 }
 
 /** A change of an account, which is named as people know it. */
 async function of(
-  visit: Visit,
+  visit: PageRequest,
   id: string,
   account: Account | undefined,
   before: string | null,
@@ -80,7 +80,7 @@ async function of(
 
 /** The balances of these accounts before and after the amount of `body` has moved, each in its direction. */
 async function movements(
-  visit: Visit,
+  visit: PageRequest,
   body: Body,
   moved: readonly (readonly [id: unknown, sign: bigint])[],
 ): Promise<ShownChange[]> {
@@ -112,7 +112,7 @@ function after(account: Account | undefined, { amount, currency: given }: Body, 
     : `${sign < 0n ? '−' : '+'}${amountText(fromMinor(moved, currency), currency)}`;
 }
 
-async function captureOf(visit: Visit, id: string, body: Body): Promise<ShownChange[]> {
+async function captureOf(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
   const hold = await read<Hold>(visit, `/holds/${id}`);
   if (hold === undefined) return [];
   const { account_id, amount, captured_amount, currency } = hold;
@@ -125,7 +125,7 @@ async function captureOf(visit: Visit, id: string, body: Body): Promise<ShownCha
   return movements(visit, { amount: body['amount'] ?? left }, moved);
 }
 
-async function reversalOf(visit: Visit, id: string): Promise<ShownChange[]> {
+async function reversalOf(visit: PageRequest, id: string): Promise<ShownChange[]> {
   const original = await read<Transaction>(visit, `/transactions/${id}`);
   if (original === undefined) return [];
   const { account_id, direction, counterparty_account_id: other, amount, transaction_type } = original;

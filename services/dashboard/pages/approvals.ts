@@ -8,7 +8,7 @@ import { ApiRefused, known } from '../api.ts';
 import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIn, idempotencyKeyOf, inputOf, once, problem, type Wrong } from '../html/forms.ts';
-import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountsBy } from '../html/owners.ts';
@@ -75,7 +75,7 @@ export function addApprovals(app: FastifyInstance): void {
   addFormPage(app, `${approvalsUrl}/:approval_id`, page, { draw, take: decide }, 'approvals:write');
 }
 
-async function decide(visit: Visit): Promise<Shown> {
+async function decide(visit: PageRequest): Promise<PageResult> {
   const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
   // Each of the two buttons sends a separate request.
   const key = idempotencyKeyOf(visit);
@@ -83,23 +83,23 @@ async function decide(visit: Visit): Promise<Shown> {
   const page = `${approvalsUrl}/${visit.id}`;
   try {
     await visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
-    return { goTo: page };
+    return { redirectTo: page };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status < 500) throw error;
     // The bank did not confirm the decision. The page shows the state of the approval.
-    return { goTo: `${page}?unknown` };
+    return { redirectTo: `${page}?unknown` };
   }
 }
 
 function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows): void {
-  const listOf = (visit: Visit): List<Approval> => ({
+  const listOf = (visit: PageRequest): List<Approval> => ({
     ...list,
     path,
     pageSize: 25,
     // No request waits for a person who may not decide, and such a person sees only their own requests.
     above() {
       const open = lists.filter((one) => one.url === own || visit.person.scopes.has('approvals:write'));
-      if (!open.some((one) => one.url === url)) return { goTo: own };
+      if (!open.some((one) => one.url === url)) return { redirectTo: own };
       const links = open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url }));
       return parts('Approvals', links);
     },
@@ -124,9 +124,10 @@ const columns: CsvColumn<Approval>[] = [
   'reason',
 ];
 
-const namesOf = (visit: Visit, rows: readonly Approval[]) => keyNamesOf(visit, rows, 'requested_by', 'decided_by');
+const namesOf = (visit: PageRequest, rows: readonly Approval[]) =>
+  keyNamesOf(visit, rows, 'requested_by', 'decided_by');
 
-async function draw(visit: Visit, _fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
+async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
   const [accounts, names, effects] = await Promise.all([
     accountsOf(visit, [approval]),
@@ -138,7 +139,7 @@ async function draw(visit: Visit, _fields: URLSearchParams, wrong: Wrong): Promi
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
-function accountsOf(visit: Visit, rows: readonly Approval[]): Promise<Known> {
+function accountsOf(visit: PageRequest, rows: readonly Approval[]): Promise<Known> {
   const texts = rows.flatMap(({ summary, request }) => [summary, request.path]);
   const ids = texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []);
   return accountsBy(visit, ids);
@@ -147,13 +148,13 @@ function accountsOf(visit: Visit, rows: readonly Approval[]): Promise<Known> {
 const mostCounted = 100;
 
 /** Returns how many are waiting for this person, with a + if there are more. */
-export async function countWaiting({ api }: Pick<Visit, 'api'>): Promise<string> {
+export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<string> {
   const { data } = await api.get<Approval[]>(`${path}?status=Waiting&requested_by=others&limit=${mostCounted}`);
   return `${data.length}${data.length === mostCounted ? '+' : ''}`;
 }
 
 /** The number in the navigation, which loads it. If it cannot be read, it is omitted. */
-async function countOf(visit: Visit): Promise<Html> {
+async function countOf(visit: PageRequest): Promise<Html> {
   const waiting = (await known(countWaiting(visit))) ?? '0';
   return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
 }
@@ -253,7 +254,12 @@ interface Facts {
  * The page of one approval: the exact request, who made it, its outcome, and the form for the
  * decision if this person may decide.
  */
-function approvalPage(visit: Visit, approval: ShownApproval, { accounts, names, effects }: Facts, wrong: Wrong): Html {
+function approvalPage(
+  visit: PageRequest,
+  approval: ShownApproval,
+  { accounts, names, effects }: Facts,
+  wrong: Wrong,
+): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
   const isOwn = requested_by === visit.actor;
@@ -299,7 +305,7 @@ function valueOf(name: string, value: unknown, { request: { body } }: Approval, 
 
 const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).join(', ');
 
-function decisionForm({ person, fields }: Visit, { approval_id }: Approval, wrong: Wrong): Html {
+function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}

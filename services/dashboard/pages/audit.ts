@@ -4,7 +4,7 @@ import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
@@ -36,7 +36,7 @@ const outcomes = [
 const outcomeText = (outcome: string): string =>
   outcomes.find(([value]) => value === outcome)?.[1] ?? `Refused: ${outcome.replaceAll('_', ' ')}`;
 
-function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
+function filtersFor(names: KeyNames, { actor, query }: PageRequest): Filter[] {
   const known = [[actor, 'Me'], ...[...names].map(([id, name]) => [`key:${id}`, `key ${name}`])] as [string, string][];
   return [
     { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']] },
@@ -69,7 +69,7 @@ const columns: CsvColumn<AuditRecord>[] = [
   { title: 'details', value: (row) => JSON.stringify(row.details) },
 ];
 
-async function listOf(visit: Visit): Promise<List<AuditRecord>> {
+async function listOf(visit: PageRequest): Promise<List<AuditRecord>> {
   const names = await keyNamesOf(visit, [{ actor: 'key:' }], 'actor');
   return {
     path: '/admin/audit',

@@ -4,7 +4,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
 import { confirmation, inputOf, once, problem, reason, type Wrong } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { addressOf, pager, type Sorting } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
@@ -73,7 +73,7 @@ export interface PreviewParts {
   before: readonly BatchSummary[];
 }
 
-export function preview(visit: Visit, { file, isAtomic, checked, names, sealed, before }: PreviewParts): Html {
+export function preview(visit: PageRequest, { file, isAtomic, checked, names, sealed, before }: PreviewParts): Html {
   const { payments, refused, repeated } = checked;
   const said = isAtomic
     ? 'This file cannot be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
@@ -146,7 +146,7 @@ ${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pa
 
 /** Shown instead of sending what the person has to confirm first. */
 export function askAgain(
-  visit: Visit,
+  visit: PageRequest,
   { file, sealed, before, repeated }: Pick<PreviewParts, 'file' | 'before'> & { sealed: string; repeated: number[] },
 ): Html {
   const leave = html`<a href="${batchesUrl}">Do not send</a>`;
@@ -180,7 +180,7 @@ export function batchTable(rows: readonly BatchSummary[], names: KeyNames, sort:
 const states = { Completed: 'done', Pending: 'not known yet', Refused: 'refused' } as const;
 
 /** Shown while the outcome is unknown. */
-export function unknownBatch(visit: Visit, file: string, sealed: string): Html {
+export function unknownBatch(visit: PageRequest, file: string, sealed: string): Html {
   return html`<p class="notice" role="alert">The bank has not confirmed yet whether the payments of ${file} were posted.
 <strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
 ${confirmForm(visit, { action: sendUrl, sealed, button: 'Ask again', leave: html``, fields: html`<input type="hidden" name="confirmed" value="yes">` })}`;
@@ -241,7 +241,7 @@ export interface BatchPage {
 const words = { Completed: 'posted', Failed: 'refused', Pending: 'not known yet' } as const;
 
 /** The results of a batch. The page refreshes itself while some are pending. */
-export function batchPage(visit: Visit, { batch, rows, numbers, isRefusedOnly, next }: BatchPage): Html {
+export function batchPage(visit: PageRequest, { batch, rows, numbers, isRefusedOnly, next }: BatchPage): Html {
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);

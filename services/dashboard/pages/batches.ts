@@ -15,7 +15,7 @@ import { keyNamesOf } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
-import { addDownload, addForm, addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addDownload, addForm, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { type List, showList } from '../html/lists.ts';
 import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
 import { checkLines, itemOf, type RefusedLine, sentOf } from './batch-check.ts';
@@ -76,7 +76,7 @@ export function addBatches(app: FastifyInstance, secrets: readonly string[]): vo
   const instructions = createSealed(instructionSchema, 'batch', secrets);
   addPage(app, batchesUrl, page, (visit) => {
     const batch = visit.query.get('batch')?.trim() ?? '';
-    if (batch !== '') return { goTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
+    if (batch !== '') return { redirectTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
     const start = startPage(visit.person, visit.query, {});
     return visit.person.scopes.has('transactions:read') ? showList(visit, sentFiles(visit, start)) : start;
   });
@@ -86,7 +86,7 @@ export function addBatches(app: FastifyInstance, secrets: readonly string[]): vo
 }
 
 /** The list of what was sent by anybody, from files and by programs. */
-const sentFiles = (visit: Visit, above: Html): List<BatchSummary> => ({
+const sentFiles = (visit: PageRequest, above: Html): List<BatchSummary> => ({
   path: '/batches',
   pageSize: 20,
   above: () => above,
@@ -94,10 +94,10 @@ const sentFiles = (visit: Visit, above: Html): List<BatchSummary> => ({
 });
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
-async function look(visit: Visit, instructions: Sealed): Promise<Shown> {
+async function look(visit: PageRequest, instructions: Sealed): Promise<PageResult> {
   const { fields, person, actor } = visit;
   const mode = batchMode.catch('independent').parse(fields.get('mode'));
-  const refuseFile = (file: string): Shown => {
+  const refuseFile = (file: string): PageResult => {
     visit.logRefused();
     return { status: 400, content: startPage(person, fields, { fields: { file } }) };
   };
@@ -157,7 +157,7 @@ function brokenRule(instruction: Instruction): string | undefined {
 }
 
 /** Returns the batches that other forms sent with the content of this file, unless nothing of them was posted. */
-async function sentBefore({ api }: Visit, { sha256, idempotency_key }: Instruction): Promise<BatchSummary[]> {
+async function sentBefore({ api }: PageRequest, { sha256, idempotency_key }: Instruction): Promise<BatchSummary[]> {
   const { data } = await api.get<BatchSummary[]>(`/batches?external_id=${sha256}&limit=20`);
   return data.filter(
     ({ counts, metadata }) =>
@@ -166,7 +166,7 @@ async function sentBefore({ api }: Visit, { sha256, idempotency_key }: Instructi
 }
 
 /** Returns the accounts that the lines name, by number. */
-async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map<string, Account>> {
+async function accountsOf(visit: PageRequest, lines: readonly FileLine[]): Promise<Map<string, Account>> {
   const numbers = new Set(lines.flatMap(({ from, to }) => [from, to]).filter((number) => number !== ''));
   const ids: string[] = [];
   await inTurns([...numbers], async (number) => {
@@ -179,7 +179,7 @@ async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map
 }
 
 /** Returns the owners of the accounts if the person may read clients. */
-async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Names> {
+async function namesOf(visit: PageRequest, accounts: readonly Account[]): Promise<Names> {
   const clients = await clientsOf(visit, accounts);
   return new Map(
     accounts.flatMap(({ account_id, client_id }) => {
@@ -193,7 +193,7 @@ async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Name
  * Calls the API with the form's idempotency key. A file that was sent before, perhaps while this person looked at it, is
  * sent again only if they confirm that.
  */
-async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
+async function send(visit: PageRequest, instructions: Sealed): Promise<PageResult> {
   const sealed = visit.fields.get('of') ?? '';
   const instruction = instructions.open(sealed, visit.actor);
   if (!instruction)
@@ -210,7 +210,7 @@ async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
   }
   try {
     const { data } = await visit.api.post<Batch>('/batches', bodyOf(instruction), idempotency_key);
-    return { goTo: `${batchesUrl}/${data.batch_id}` };
+    return { redirectTo: `${batchesUrl}/${data.batch_id}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status === 401) throw error;
     if (isUnknown(error)) return { title: 'Not known yet', content: unknownBatch(visit, file, sealed) };
@@ -232,7 +232,7 @@ const pageSize = 50;
 
 function addResults(app: FastifyInstance): void {
   const page = { title: 'Batch', scope: 'transactions:read' } as const;
-  const batchOf = async ({ api, id }: Visit) => (await api.get<Batch>(`/batches/${id}`)).data;
+  const batchOf = async ({ api, id }: PageRequest) => (await api.get<Batch>(`/batches/${id}`)).data;
   addPage(app, `${batchesUrl}/:batch_id`, page, async (visit) => {
     const batch = await wholeOrRefused(() => batchOf(visit));
     if ('content' in batch) return batch;
@@ -258,7 +258,7 @@ function addResults(app: FastifyInstance): void {
 const placesOf = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
 
 /** If an item was refused and nothing was posted, the API returns the same error as for the request. */
-async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Shown & { content: unknown })> {
+async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (PageResult & { content: unknown })> {
   try {
     return await read();
   } catch (error) {

@@ -43,7 +43,7 @@ export function addBooks(app: FastifyInstance): void {
   addPostings(app);
   addForm(app, `${url}/verification`, { title: 'Verification', scope: 'books:read' }, async ({ api }) => {
     await api.post<Verification>('/admin/verifications', {});
-    return { goTo: url };
+    return { redirectTo: url };
   });
 }
 

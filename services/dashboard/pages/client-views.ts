@@ -1,7 +1,7 @@
 import type { Client } from '#libs/contracts/clients.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Field, formOf, inputOf, type Wrong } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import { type Fact, facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
@@ -109,7 +109,7 @@ export interface Duplicate {
 }
 
 export function clientForm(
-  visit: Visit,
+  visit: PageRequest,
   type: ClientType,
   values: URLSearchParams,
   wrong: Wrong,
@@ -173,7 +173,10 @@ export interface CorrectionParts {
   meanwhile?: readonly Meanwhile[];
 }
 
-export function correctionForm(visit: Visit, { client, etag, values, was, wrong, meanwhile }: CorrectionParts): Html {
+export function correctionForm(
+  visit: PageRequest,
+  { client, etag, values, was, wrong, meanwhile }: CorrectionParts,
+): Html {
   const fields = openingFields[client.client_type];
   const content = html`<input type="hidden" name="etag" value="${etag}">${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
 ${meanwhile && bothVersions(meanwhile)}

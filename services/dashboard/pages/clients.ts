@@ -6,7 +6,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
-import { addPage, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest } from '../html/frame.ts';
 import { addListPage, externalId, type List, pager } from '../html/lists.ts';
 import { desk } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
@@ -41,7 +41,7 @@ const columns: CsvColumn<Client>[] = [
   'created_at',
 ];
 
-const listOf = ({ person }: Visit): List<Client> => ({
+const listOf = ({ person }: PageRequest): List<Client> => ({
   path: api,
   above: () =>
     html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Create a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Create a Corporate client</a></p>`}`,
@@ -83,7 +83,7 @@ const saved: Record<string, string | undefined> = {
   corrected: 'The changes are saved.',
 };
 
-async function accountsOf({ api: bank, person, query }: Visit, { client_id, erased_at }: Client) {
+async function accountsOf({ api: bank, person, query }: PageRequest, { client_id, erased_at }: Client) {
   if (!person.scopes.has('accounts:read')) return html``;
   const parameters = new URLSearchParams({ client_id, limit: '50' });
   const cursor = query.get('cursor');
@@ -113,7 +113,7 @@ function addCreation(app: FastifyInstance): void {
         return { status: 409, content: clientForm(visit, client_type, visit.fields, {}, duplicates) };
       const body = { client_type, ...enteredIn(namesOf(client_type), visit.fields) };
       const { data } = await visit.api.post<Client>(api, body, idempotencyKeyOf(visit));
-      return { goTo: `${url}/${data.client_id}?saved=opened` };
+      return { redirectTo: `${url}/${data.client_id}?saved=opened` };
     },
   });
 }
@@ -129,7 +129,7 @@ const telling = [
  * Returns clients with the same phone, email, or registration number, or a similar name, if the person may read
  * clients.
  */
-async function duplicatesOf(visit: Visit): Promise<Duplicate[]> {
+async function duplicatesOf(visit: PageRequest): Promise<Duplicate[]> {
   const { api: bank, fields } = visit;
   // A client that this form has already created is not a duplicate.
   const made = fields.get('made_at') ?? '';
@@ -153,7 +153,7 @@ async function duplicatesOf(visit: Visit): Promise<Duplicate[]> {
 
 const mostNamesakes = 5;
 
-async function namesakesOf({ api: bank, fields, person }: Visit, made: string) {
+async function namesakesOf({ api: bank, fields, person }: PageRequest, made: string) {
   const name = ['first_name', 'last_name', 'company_name'].map((field) => fields.get(field) ?? '').join(' ');
   const q = beginningsOf(name);
   if (q === '' || !person.scopes.has('clients:read')) return [];
@@ -188,11 +188,11 @@ function addCorrection(app: FastifyInstance): void {
       const { fields, id } = visit;
       const was = shownIn(fields);
       const changes = changesIn(fields, was);
-      const goTo = `${url}/${id}?saved=corrected`;
-      if (Object.keys(changes).length === 0) return { goTo };
+      const redirectTo = `${url}/${id}?saved=corrected`;
+      if (Object.keys(changes).length === 0) return { redirectTo };
       try {
         await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
-        return { goTo };
+        return { redirectTo };
       } catch (error) {
         if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
         return { status: 412, content: bothVersions(visit, await read(visit), was) };
@@ -201,13 +201,17 @@ function addCorrection(app: FastifyInstance): void {
   });
 }
 
-async function read({ api, id }: Visit): Promise<{ client: Client; etag: string }> {
+async function read({ api, id }: PageRequest): Promise<{ client: Client; etag: string }> {
   const { data: client, etag = '' } = await api.get<Client>(`/clients/${id}`);
   return { client, etag };
 }
 
 /** The form for the current version: the other person's changes, and this person's own. */
-function bothVersions(visit: Visit, { client, etag }: { client: Client; etag: string }, was: URLSearchParams): Html {
+function bothVersions(
+  visit: PageRequest,
+  { client, etag }: { client: Client; etag: string },
+  was: URLSearchParams,
+): Html {
   const { fields } = visit;
   const now = correctableOf(client);
   const values = new URLSearchParams(

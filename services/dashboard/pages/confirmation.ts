@@ -3,7 +3,14 @@ import type { z } from 'zod';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { waitingFor } from '../html/forms.ts';
-import { addForm, addPage, type Drawn, type PageOptions, type Shown, type Visit } from '../html/frame.ts';
+import {
+  addForm,
+  addPage,
+  type PageContent,
+  type PageOptions,
+  type PageRequest,
+  type PageResult,
+} from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { type Fact, facts } from '../html/show.ts';
 import { createSealer } from '../session/seal.ts';
@@ -50,7 +57,7 @@ export interface ConfirmForm {
 
 /** The button that confirms an instruction. It has the focus. */
 export function confirmForm(
-  { person }: Visit,
+  { person }: PageRequest,
   { action, sealed, button, leave, fields, isDangerous }: ConfirmForm,
 ): Html {
   return html`<form method="post" action="${action}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">${fields}
@@ -73,10 +80,10 @@ export interface Confirmation<T> {
   /** What not to do while the outcome is unknown. */
   caution: string;
   factsOf(instruction: T): readonly Fact[];
-  summary(visit: Visit, instruction: T, sealed: string): Shown | Promise<Shown>;
+  summary(visit: PageRequest, instruction: T, sealed: string): PageResult | Promise<PageResult>;
   requestOf(instruction: T): { path: string; body: object };
-  done(data: unknown): Shown;
-  refused(visit: Visit, instruction: T, error: ApiRefused, sealed: string): Shown | Promise<Shown>;
+  done(data: unknown): PageResult;
+  refused(visit: PageRequest, instruction: T, error: ApiRefused, sealed: string): PageResult | Promise<PageResult>;
 }
 
 /** Adds the summary, the confirmation, and the page for an unknown outcome. */
@@ -88,26 +95,26 @@ export function addConfirmation<T extends Sealable>(
   const { address, page, home, leave } = confirmation;
   const { seal, open } = createSealed(confirmation.schema, confirmation.purpose, secrets);
   const of = (sealed: string) => new URLSearchParams({ of: sealed });
-  const unreadable: Shown = {
+  const unreadable: PageResult = {
     status: 404,
     title: 'Not found',
     content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
 ${home}`,
   };
   const withOne =
-    (show: (visit: Visit, instruction: T, sealed: string) => Drawn | Promise<Drawn>) =>
-    (visit: Visit): Drawn | Promise<Drawn> => {
+    (show: (visit: PageRequest, instruction: T, sealed: string) => PageContent | Promise<PageContent>) =>
+    (visit: PageRequest): PageContent | Promise<PageContent> => {
       const sealed = visit.query.get('of') ?? visit.fields.get('of') ?? '';
       const instruction = open(sealed, visit.actor);
       return instruction ? show(visit, instruction, sealed) : unreadable;
     };
-  const unknown = (visit: Visit, instruction: T, sealed: string) =>
+  const unknown = (visit: PageRequest, instruction: T, sealed: string) =>
     html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
 <strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.</p>
 ${facts(confirmation.factsOf(instruction))}
 ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
-  const carryOut = async (visit: Visit, instruction: T, sealed: string) => {
-    const notKnown = { goTo: `${address}/outcome?${of(sealed)}` };
+  const carryOut = async (visit: PageRequest, instruction: T, sealed: string) => {
+    const notKnown = { redirectTo: `${address}/outcome?${of(sealed)}` };
     const { path, body } = confirmation.requestOf(instruction);
     try {
       const { data } = await visit.api.post<{ status?: string }>(path, body, instruction.idempotency_key);
@@ -122,7 +129,7 @@ ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
   addForm(app, address, page, withOne(carryOut));
   return {
     /** Redirects to the summary of the instruction. */
-    summarise: (instruction: T): Shown => ({ goTo: `${address}?${of(seal(instruction))}` }),
+    summarise: (instruction: T): PageResult => ({ redirectTo: `${address}?${of(seal(instruction))}` }),
     open,
   };
 }

@@ -6,7 +6,7 @@ import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { amountField, descriptionField, formOf, inputsOf, referenceField, type Wrong } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
 import { desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
@@ -106,7 +106,7 @@ function ways({ account_id }: Account, here: CounterKind, possible: readonly Cou
   return html`${possible.length > 0 && parts('Counter', possible.map(link))}`;
 }
 
-export function counterForm(visit: Visit, form: CounterFormParts): Html {
+export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   const { kind, owned, notes, wrong } = form;
   const { account } = owned;
   const possible = kindsFor(account, visit.person.scopes);
@@ -143,7 +143,7 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFo
 }
 
 /** Shows the summary of an instruction before it is confirmed. */
-export function summary(visit: Visit, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
+export function summary(visit: PageRequest, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
   const { kind, amount, currency, reference, description, account_id } = instruction;
   const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
   const place = (account: Account | undefined) => {

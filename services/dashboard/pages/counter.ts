@@ -11,7 +11,7 @@ import { html } from '#libs/service/html.ts';
 import { type Api, ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIn, idempotencyKeyOf, type Wrong } from '../html/forms.ts';
-import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { accountOf, accountsOwnedBy, clientsOf, holderOf, type Owned, ownedOf } from '../html/owners.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
@@ -65,12 +65,12 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
 }
 
 async function showForm(
-  visit: Visit,
+  visit: PageRequest,
   kind: CounterKind,
   owned: Owned,
   values: URLSearchParams,
   wrong: Wrong,
-): Promise<Shown> {
+): Promise<PageResult> {
   const { client_id, account_id } = owned.account;
   const [siblings, notes] = await Promise.all([
     hasOther(kind) ? accountsOwnedBy(visit, client_id, { status: 'Active' }) : [],
@@ -83,7 +83,7 @@ async function showForm(
 type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 
 /** Converts the entered values to an instruction and redirects to its summary. */
-async function take(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
+async function take(visit: PageRequest, kind: CounterKind, instructions: Instructions): Promise<PageResult> {
   const { fields, actor } = visit;
   const { account } = await ownedOf(visit, visit.id);
   const { amount, other_number: other } = accepted({
@@ -112,7 +112,7 @@ async function take(visit: Visit, kind: CounterKind, instructions: Instructions)
 
 /** Returns the other account by its number, or the reason for which it is refused. */
 async function otherOf(
-  { api, fields }: Visit,
+  { api, fields }: PageRequest,
   kind: CounterKind,
   account: Account,
 ): Promise<{ account: Account } | { wrong: string }> {
@@ -150,17 +150,21 @@ const confirmation: Confirmation<Instruction> = {
     };
   },
   requestOf,
-  done: (data) => ({ goTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
+  done: (data) => ({ redirectTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
   refused,
 };
 
-async function partiesOf(visit: Visit, { account_id, other_id }: Instruction) {
+async function partiesOf(visit: PageRequest, { account_id, other_id }: Instruction) {
   const other = other_id === undefined ? undefined : ownedOf(visit, other_id);
   return { own: await ownedOf(visit, account_id), other: await other };
 }
 
 /** Shows the form with the reason of the refusal. It has a new key, because the refusal is stored under the old one. */
-async function refused(visit: Visit, instruction: Instruction, { status, problem }: ApiRefused): Promise<Shown> {
+async function refused(
+  visit: PageRequest,
+  instruction: Instruction,
+  { status, problem }: ApiRefused,
+): Promise<PageResult> {
   const { kind, amount, reference, description, other_number = '' } = instruction;
   const { own, other } = await partiesOf(visit, instruction);
   const invalid = (problem.errors ?? []).filter(({ field }) => field === 'reference' || field === 'description');
@@ -177,7 +181,7 @@ async function refused(visit: Visit, instruction: Instruction, { status, problem
 const maxClients = 10;
 
 /** Finds the customer's accounts: one leads to its form, several to a choice. */
-async function startCounter(visit: Visit): Promise<Shown> {
+async function startCounter(visit: PageRequest): Promise<PageResult> {
   const { api, person, query } = visit;
   const q = query.get('q')?.trim() ?? '';
   if (q === '') return { content: startForm(q) };
@@ -199,7 +203,7 @@ async function startCounter(visit: Visit): Promise<Shown> {
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
   const [only] = rows;
   const [kind] = rows.length === 1 && only ? kindsFor(only.account, person.scopes) : [];
-  if (only && kind) return { goTo: `${counterUrl}/${only.account.account_id}/${kind}` };
+  if (only && kind) return { redirectTo: `${counterUrl}/${only.account.account_id}/${kind}` };
   if (rows.length === 0)
     return { content: html`${startForm(q)}<p role="status">${nothing(q, clients.length > 0)}</p>` };
   const more = clients.length > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
@@ -212,7 +216,7 @@ const nothing = (q: string, isKnown: boolean): string =>
     : `No customer or account was found for “${q}”. Check the number, or enter the beginning of the name.`;
 
 /** Returns undefined if the text cannot be searched for. */
-async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undefined> {
+async function search(api: PageRequest['api'], q: string): Promise<SearchHit[] | undefined> {
   try {
     return (await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`)).data;
   } catch (error) {
@@ -221,7 +225,7 @@ async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undef
   }
 }
 
-async function ofTransaction(visit: Visit, id: string): Promise<Shown> {
+async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult> {
   const { data: posting } = await visit.api.get<Transaction>(`/transactions/${encodeURIComponent(id)}`);
   const account = await accountOf(visit, posting.account_id);
   const title = titleOf(posting);
@@ -234,7 +238,7 @@ async function ofTransaction(visit: Visit, id: string): Promise<Shown> {
   return done({ posting, id, title, owner, account, other: undefined, balance, owed: undefined });
 }
 
-async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
+async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   const { data: posting } = await visit.api.get<Transfer>(`/transfers/${encodeURIComponent(id)}`);
   const [account, other] = await Promise.all([
     accountOf(visit, posting.from_account_id),
@@ -252,7 +256,7 @@ async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
   return done({ posting, id, title, owner, account, other, balance, owed });
 }
 
-const done = (parts: ReceiptParts): Shown => ({
+const done = (parts: ReceiptParts): PageResult => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
   content: receipt(parts),
 });
@@ -261,7 +265,7 @@ function notDone(
   title: string,
   { status, failure_code = '' }: Transaction | Transfer,
   parties: { from?: Account; to?: Account },
-): Shown {
+): PageResult {
   if (status === 'Pending')
     return {
       title: 'Not known yet',

@@ -16,7 +16,7 @@ import {
   type Wrong,
   waitingFor,
 } from '../html/forms.ts';
-import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { type Column, facts, fullTimeOf, numeric, statusOf, table, timeOf } from '../html/show.ts';
 
@@ -60,7 +60,7 @@ const columns: CsvColumn<DeadLetter>[] = [
   'drop_reason',
 ];
 
-const listOf = (visit: Visit): List<DeadLetter> => ({
+const listOf = (visit: PageRequest): List<DeadLetter> => ({
   path,
   above: () => html`<p><a href="/admin/ui/operations">To operations</a></p>`,
   filters: [
@@ -97,7 +97,7 @@ export function addDeadLetters(app: FastifyInstance): void {
 const mostAtOnce = 500;
 
 /** Returns the selected dead letters that are still open. */
-async function selectedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLetter[]> {
+async function selectedOf({ api }: PageRequest, ids: readonly string[]): Promise<DeadLetter[]> {
   const { data } = await api.get<DeadLetter[]>(`${path}?state=open&limit=${mostAtOnce}`);
   return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
 }
@@ -106,7 +106,7 @@ async function selectedOf({ api }: Visit, ids: readonly string[]): Promise<DeadL
  * Redrives or drops one or several dead letters after one confirmation. Sending the form again has no further
  * effect.
  */
-async function decide(visit: Visit, decision: Decision): Promise<Shown> {
+async function decide(visit: PageRequest, decision: Decision): Promise<PageResult> {
   const { api, fields } = visit;
   checkConfirmed(visit);
   const body =
@@ -118,7 +118,7 @@ async function decide(visit: Visit, decision: Decision): Promise<Shown> {
   const ids = fields.getAll('id');
   const [only] = ids;
   if (only !== undefined && ids.length === 1)
-    return waitingFor(await post(only)) ?? { goTo: `${deadLettersUrl}/${encodeURIComponent(only)}?decided` };
+    return waitingFor(await post(only)) ?? { redirectTo: `${deadLettersUrl}/${encodeURIComponent(only)}?decided` };
   const outcomes: Outcome[] = [];
   await inTurns(ids, async (id) => {
     try {
@@ -221,7 +221,7 @@ ${letter.truncated && html`<p class="notice wrong" role="status">Only the first 
 
 /** The form that confirms a decision. */
 function decisionForm(
-  visit: Visit,
+  visit: PageRequest,
   letters: readonly DeadLetter[],
   decision: Decision,
   values: URLSearchParams,

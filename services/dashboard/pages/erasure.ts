@@ -6,7 +6,7 @@ import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { addFormPage, checkConfirmed, confirmation, formOf, type Wrong } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
+import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsOwnedBy, numbersOf } from '../html/owners.ts';
 import { facts, fullTimeOf, idLink, numeric, statusOf, table, timeOf } from '../html/show.ts';
@@ -62,7 +62,7 @@ export function erasureAction({ client_id, erased_at }: Client, { scopes }: Pers
   return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${urlOf(client_id)}">Erase this client</a></p>`}`;
 }
 
-const clientOf = async (visit: Visit) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
+const clientOf = async (visit: PageRequest) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
 
 /** The known steps before the erasure, in order. The bank itself checks the time of the last posting. */
 function hindrance({ status, balance, account_type }: Account): string {
@@ -77,7 +77,7 @@ function hindrance({ status, balance, account_type }: Account): string {
     .join(', ');
 }
 
-async function show(visit: Visit, client: Client, wrong: Wrong): Promise<Shown> {
+async function show(visit: PageRequest, client: Client, wrong: Wrong): Promise<PageResult> {
   const title = `Erase ${nameOf(client)}`;
   if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
   const mayRead = visit.person.scopes.has('accounts:read');
@@ -124,7 +124,7 @@ interface Kept {
 }
 
 /** The accounts that prevent the erasure, and what to do about each. */
-async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promise<Html | undefined> {
+async function standsAgainst({ code, details }: ApiProblem, visit: PageRequest): Promise<Html | undefined> {
   if (code !== 'erasure_refused') return undefined;
   const kept = (details?.['accounts'] ?? []) as Kept[];
   const ids = kept.map(({ account_id }) => account_id);
@@ -135,7 +135,7 @@ async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promi
   )}</ul>`;
 }
 
-function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): Shown {
+function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): PageResult {
   return {
     title: 'The client was erased',
     content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">Remaining data of the client</a></p>

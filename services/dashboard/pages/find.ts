@@ -42,12 +42,12 @@ export function addFind(app: FastifyInstance): void {
     const q = query.get('q')?.trim() ?? '';
     if (q === '') return { content: help };
     const known = withoutSearch(q, person);
-    if (known !== undefined) return { goTo: known };
+    if (known !== undefined) return { redirectTo: known };
     try {
       const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
       const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
       const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
-      if (meant) return { goTo: addressOf(meant, q) };
+      if (meant) return { redirectTo: addressOf(meant, q) };
       return {
         title: `Found for “${q}”`,
         content:

@@ -5,7 +5,7 @@ import { amountText, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { addPage, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { type Owned, ownedOf } from '../html/owners.ts';
@@ -39,9 +39,9 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
   addRelease(app, secrets);
 }
 
-const readHold = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
+const readHold = async (visit: PageRequest): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
 
-const listOf = ({ id, person }: Visit): List<Hold> => ({
+const listOf = ({ id, person }: PageRequest): List<Hold> => ({
   path: `/accounts/${id}/holds`,
   filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
   show: (rows, sort) => holdTable(rows, person, sort),
@@ -63,14 +63,14 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Release a hold', scope: 'holds:write' } as const;
   const task = addTask(
     app,
-    { name: 'release', ...page, done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?released` }) },
+    { name: 'release', ...page, done: (data) => ({ redirectTo: `${holdUrl((data as Hold).hold_id)}?released` }) },
     secrets,
   );
   addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
     const hold = await readHold(visit);
     const { account, owner } = await ownedOf(visit, hold.account_id);
     const { hold_id, currency } = hold;
-    if (hold.status !== 'Active') return { goTo: holdUrl(hold_id) };
+    if (hold.status !== 'Active') return { redirectTo: holdUrl(hold_id) };
     const left = heldAmount(hold);
     const available = availableOf(account);
     const after = sumText(available, left, currency, 1n);
@@ -118,7 +118,7 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
 }
 
 /** The holds on the page of their account, if there are any, for people who may read them. */
-export async function holdsOn({ api, person }: Visit, account: Account): Promise<Html> {
+export async function holdsOn({ api, person }: PageRequest, account: Account): Promise<Html> {
   if (!person.scopes.has('transactions:read')) return html``;
   const { account_id, balance, currency } = account;
   const { data, next } = await api.get<Hold[]>(`/accounts/${account_id}/holds?status=Active&limit=5`);

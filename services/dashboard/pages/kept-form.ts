@@ -52,8 +52,8 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
   };
 
   app.addHook('preHandler', async (request, reply) => {
-    if (!request.lapsed) return undefined;
-    toSignIn(request, reply, keep(request, reply, request.lapsed));
+    if (!request.expiredSession) return undefined;
+    toSignIn(request, reply, keep(request, reply, request.expiredSession));
     return reply;
   });
 

@@ -4,7 +4,7 @@ import type { Note } from '#libs/contracts/notes.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { addFormPage, type Form, idempotencyKeyOf, inputOf, once, type Wrong } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
 import { timeOf } from '../html/show.ts';
@@ -16,7 +16,7 @@ export type NotesOn = 'clients' | 'accounts';
 const latest = 3;
 const urlOf = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
 
-async function noteList(visit: Visit, rows: readonly Note[]): Promise<Html> {
+async function noteList(visit: PageRequest, rows: readonly Note[]): Promise<Html> {
   const names = await keyNamesOf(visit, rows, 'actor');
   if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
   return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
@@ -39,14 +39,14 @@ function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URL
 }
 
 /** The latest notes, with a link to all of them if there are more; undefined if there is none. */
-async function latestNotes(visit: Visit, on: NotesOn, id: string): Promise<Html | undefined> {
+async function latestNotes(visit: PageRequest, on: NotesOn, id: string): Promise<Html | undefined> {
   const { data, next } = await visit.api.get<Note[]>(`/${on}/${id}/notes?limit=${latest}`);
   if (data.length === 0) return undefined;
   return html`${await noteList(visit, data)}${next !== undefined && html`<p><a href="${urlOf(on, id)}">All notes</a></p>`}`;
 }
 
 /** The latest notes on an account and on its client, which a clerk reads before money is moved. */
-export async function notesFor(visit: Visit, { client_id, account_id }: Account): Promise<Html> {
+export async function notesFor(visit: PageRequest, { client_id, account_id }: Account): Promise<Html> {
   const { scopes } = visit.person;
   const [client, account] = await Promise.all([
     scopes.has('clients:read') ? latestNotes(visit, 'clients', client_id) : undefined,
@@ -56,7 +56,7 @@ export async function notesFor(visit: Visit, { client_id, account_id }: Account)
 }
 
 /** The section of a client's or account's page with the latest notes and the form for a new one. */
-export async function notesOf(visit: Visit, on: NotesOn, id: string): Promise<Html> {
+export async function notesOf(visit: PageRequest, on: NotesOn, id: string): Promise<Html> {
   return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
 ${(await latestNotes(visit, on, id)) ?? (await noteList(visit, []))}
 ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
@@ -80,7 +80,7 @@ export function addNotes(app: FastifyInstance): void {
       async take(visit) {
         const { api, id, fields } = visit;
         await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, idempotencyKeyOf(visit));
-        return { goTo: `/admin/ui/${on}/${id}?saved=noted#notes` };
+        return { redirectTo: `/admin/ui/${on}/${id}?saved=noted#notes` };
       },
     };
     addFormPage(app, url, { title: `Notes on the ${what}`, scope: `${on}:read` }, form, `${on}:write`);

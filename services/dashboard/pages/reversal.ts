@@ -7,7 +7,7 @@ import { amountText, timeText, zoneAt } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { addFormPage, enteredIn, formOf, inputOf, type Wrong, WrongInput } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
+import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { ownedOf } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
@@ -28,7 +28,7 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
       title: 'Reversal',
       scope: page.scope,
       isDangerous: true,
-      done: (data) => ({ goTo: `/admin/ui/transactions/${(data as Transaction).transaction_id}?reversed` }),
+      done: (data) => ({ redirectTo: `/admin/ui/transactions/${(data as Transaction).transaction_id}?reversed` }),
       refusal: ({ code, details }) =>
         code === 'already_reversed' &&
         html`It was already reversed${typeof details?.['reversal_transaction_id'] === 'string' && html`: ${idLink(details['reversal_transaction_id'], 'to its reversal')}`}.`,
@@ -72,7 +72,7 @@ interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
   impossible?: string;
 }
 
-async function plannedOf(visit: Visit): Promise<Planned> {
+async function plannedOf(visit: PageRequest): Promise<Planned> {
   const { data: original } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
   const parties = visit.person.scopes.has('accounts:read')
     ? await Promise.all(
@@ -143,7 +143,7 @@ function impossibleBecause(original: Transaction): string {
   return 'It was already reversed.';
 }
 
-function show(visit: Visit, planned: Planned, values: URLSearchParams, wrong: Wrong): Shown {
+function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wrong: Wrong): PageResult {
   const { original, impossible } = planned;
   const back = `/admin/ui/transactions/${original.transaction_id}`;
   const title = `Reverse a ${original.transaction_type}`;

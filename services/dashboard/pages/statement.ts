@@ -6,7 +6,7 @@ import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/servi
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { csvOf } from '../html/csv.ts';
-import { addApiPage, addDownload, addPage, type Visit } from '../html/frame.ts';
+import { addApiPage, addDownload, addPage, type PageRequest } from '../html/frame.ts';
 import { accountOf, holderOf } from '../html/owners.ts';
 import { desk, facts, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
@@ -56,10 +56,10 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
   );
 }
 
-const pathOf = ({ id }: Visit) => `/accounts/${id}/statement`;
+const pathOf = ({ id }: PageRequest) => `/accounts/${id}/statement`;
 
 /** The requested days; by default, this month up to today. */
-function periodIn({ query, now }: Visit): Period {
+function periodIn({ query, now }: PageRequest): Period {
   const today = bankDay(now);
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };
 }

@@ -7,7 +7,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
+import type { PageRequest, PageResult } from '../html/frame.ts';
 import { changeTable, type Fact, facts } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
@@ -56,9 +56,9 @@ export interface Task {
   scope: Scope;
   isDangerous?: boolean;
   /** Returns the page to show after success. */
-  done(data: unknown): Shown;
+  done(data: unknown): PageResult;
   /** The reason of a refusal, in words for a clerk; undefined for reasons that all tasks share. */
-  refusal?(problem: ApiProblem, visit: Visit): Said | Promise<Said>;
+  refusal?(problem: ApiProblem, visit: PageRequest): Said | Promise<Said>;
 }
 
 export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]) {
@@ -100,13 +100,13 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
   );
   return {
     /** Redirects to the summary of the entered values, with the form's idempotency key. */
-    summarise(visit: Visit, entered: Entered): Shown {
+    summarise(visit: PageRequest, entered: Entered): PageResult {
       const facts = entered.facts.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
       const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
       return added.summarise({ ...entered, facts, actor: visit.actor, idempotency_key });
     },
     /** Returns the values to show in the form: those just sent, or those sent before if it is opened again to change them. */
-    valuesOf: ({ query, actor }: Visit, sent: URLSearchParams): URLSearchParams =>
+    valuesOf: ({ query, actor }: PageRequest, sent: URLSearchParams): URLSearchParams =>
       sent.size > 0 ? sent : new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }

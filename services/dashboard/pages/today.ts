@@ -4,7 +4,7 @@ import type { PostingTotals } from '#libs/contracts/statistics.ts';
 import { bankDay, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import { addPage, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
 import { loaded, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
@@ -43,7 +43,7 @@ interface Tile {
   isBad: boolean;
 }
 
-function tiles({ person }: Visit, operations: Operations | undefined, waiting: string | undefined): Html[] {
+function tiles({ person }: PageRequest, operations: Operations | undefined, waiting: string | undefined): Html[] {
   const operationsUrl = '/admin/ui/operations';
   const unknown = { value: 'not known', about: 'no answer', isBad: true };
   const list: Tile[] = [

@@ -11,7 +11,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { actorOf, actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { addPage, type Visit } from '../html/frame.ts';
+import { addPage, type PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, externalId, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
@@ -73,7 +73,7 @@ function actions(posting: Transaction | Transfer, id: string, transactionId: str
 /** Shows an account by its number and its owner, with links, as far as the person may see them. */
 type Names = (accountId: string) => Html;
 
-async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Names> {
+async function namesOf(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Names> {
   const accounts = await accountsBy(visit, accountIds);
   const owners = await clientsOf(visit, accounts.values());
   return (id) => {
@@ -123,7 +123,11 @@ const transferFacts = (row: Transfer, leg: string, names: Names): Html =>
   ]);
 
 /** The timeline, for people who may read it. A pending transaction has none. */
-async function eventsOf({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
+async function eventsOf(
+  { api, person }: PageRequest,
+  transactionId: string,
+  status: Transaction['status'],
+): Promise<Html> {
   if (status === 'Pending') return html`<p role="status">It is not decided yet. Open the page again in a moment.</p>`;
   if (!person.scopes.has('audit:read')) return html``;
   try {
@@ -212,7 +216,7 @@ const own: readonly Filter[] = [
 ];
 
 /** The list of the transactions of all accounts, with the owners of the accounts. */
-function ofBank(visit: Visit): List<Transaction> {
+function ofBank(visit: PageRequest): List<Transaction> {
   return {
     path: '/transactions',
     hasDays: true,
@@ -237,7 +241,7 @@ function ofBank(visit: Visit): List<Transaction> {
 }
 
 /** The list of the transactions of one account. */
-export function ofAccount({ id }: Visit): List<Transaction> {
+export function ofAccount({ id }: PageRequest): List<Transaction> {
   return {
     path: '/transactions',
     fixed: { account_id: id },

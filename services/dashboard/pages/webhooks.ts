@@ -3,7 +3,7 @@ import { type Delivery, deliveryStatus, type Webhook } from '#libs/contracts/web
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { idempotencyKeyOf, once } from '../html/forms.ts';
-import { addForm, type Visit } from '../html/frame.ts';
+import { addForm, type PageRequest } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type Sorting } from '../html/lists.ts';
 import { facts, fullTimeOf, idLink, idText, statusOf, table, tags, timeOf } from '../html/show.ts';
@@ -41,11 +41,11 @@ export function addWebhooks(app: FastifyInstance): void {
   );
 }
 
-const pathOf = ({ id }: Visit) => `/webhooks/${id}`;
+const pathOf = ({ id }: PageRequest) => `/webhooks/${id}`;
 
-async function sendAndReturn(visit: Visit, action: string) {
+async function sendAndReturn(visit: PageRequest, action: string) {
   await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit));
-  return { goTo: `/admin/ui${pathOf(visit)}?sent` };
+  return { redirectTo: `/admin/ui${pathOf(visit)}?sent` };
 }
 
 function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
@@ -64,7 +64,7 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
   );
 }
 
-async function webhookPage(webhook: Webhook, visit: Visit): Promise<Html> {
+async function webhookPage(webhook: Webhook, visit: PageRequest): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
   return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
 ${facts([
@@ -88,10 +88,10 @@ ${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a tes
 <h2>Deliveries</h2>`;
 }
 
-const button = (action: string, label: string, { person }: Visit) =>
+const button = (action: string, label: string, { person }: PageRequest) =>
   html`<form method="post" action="${action}">${csrfField(person.csrf)}${once()}<button class="secondary">${label}</button></form>`;
 
-function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: Sorting, visit: Visit): Html {
+function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: Sorting, visit: PageRequest): Html {
   return table<Delivery>(
     'Deliveries',
     [
