@@ -360,12 +360,12 @@ import { isPosting, openBooks } from './books.ts';`,
   },
   {
     name: 'a failed send is not in doubt',
-    edits: [{ file: relay, find: '      this.#stale.add(batchRange(ids), lateMs);\n', replace: '' }],
+    edits: [{ file: relay, find: '      this.#stale?.add(batchRange(ids), this.#lateAt());\n', replace: '' }],
     tests: 'tests/events',
   },
   {
     name: 'what was published without the lease is not in doubt',
-    edits: [{ file: relay, find: '    this.#stale.add(batchRange(this.#unmarked.ids), 0);\n', replace: '' }],
+    edits: [{ file: relay, find: '    this.#stale?.add(batchRange(this.#unmarked.ids), 0);\n', replace: '' }],
     tests: 'tests/events',
   },
   {
@@ -375,7 +375,7 @@ import { isPosting, openBooks } from './books.ts';`,
   },
   {
     name: 'a relay in doubt leaves the lease as if it were in none',
-    edits: [{ file: relay, find: '.release(!this.#stale.isEmpty)', replace: '.release(false)' }],
+    edits: [{ file: relay, find: '.release(this.#stale?.isEmpty === false)', replace: '.release(false)' }],
     tests: 'libs/postgres/outbox',
   },
   {

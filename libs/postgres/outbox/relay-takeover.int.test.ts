@@ -321,4 +321,16 @@ describe('messages that may be written late', () => {
     expect(await republishedThen()).toEqual(keys(0, 4));
     expect(await republishedThen()).toEqual(keys(2, 4));
   });
+
+  test('a relay that stops does not wait for the end of a sweep, and leaves it in doubt', async () => {
+    const { late, states } = republished(() => sleep(300));
+    for (const n of range(0, 12)) await write(...keyed(n * 1000, (n + 1) * 1000));
+    const relay = relayWith(fakeBroker(), { states });
+    await drained();
+    await pool.query(`update outbox_lease set swept_at = swept_at - interval '1 day'`);
+    await eventually(() => late.length > 0);
+    await relay.stop();
+    expect(late.length).toBeLessThan(12_000);
+    expect((await lease())?.holder).not.toBe('nobody');
+  });
 });

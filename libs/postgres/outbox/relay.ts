@@ -88,7 +88,7 @@ export class Relay {
   readonly #options: Required<Omit<RelayOptions, 'history' | 'states'>> & Pick<RelayOptions, 'history'>;
   readonly #lease: Lease;
   readonly #notify: () => void;
-  readonly #stale: StaleStates;
+  readonly #stale: StaleStates | undefined;
   #stopping = false;
   #active = false;
   #woken = false;
@@ -119,7 +119,7 @@ export class Relay {
     this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
     this.#notify = createNotifier(options.pool, options.schema);
-    this.#stale = new StaleStates(options.pool, options.states, () => this.wake(), options.logger);
+    this.#stale = options.states && new StaleStates(options.pool, options.states, options.logger);
   }
 
   start(): void {
@@ -134,7 +134,7 @@ export class Relay {
     );
     this.#timers = [
       setInterval(() => void this.#heartbeat(), pollMs),
-      setInterval(() => void this.#stale.republishDue(), pollMs),
+      setInterval(() => void this.#stale?.republishDue(), pollMs),
       setInterval(() => void this.#purge(), purgeEveryMs),
     ];
     this.#lastTurnAt = performance.now();
@@ -149,7 +149,7 @@ export class Relay {
     if (this.#unmarked.ids.length > 0) await this.#mark().catch(() => false);
     this.#forgetUnmarked();
     // What is not due yet is left to the next holder, which takes over from one in doubt.
-    await this.#stale.republishDue();
+    await this.#stale?.stop();
     if (this.#active) await this.#release();
     this.#timers.forEach((timer) => clearInterval(timer));
     await this.#listener?.stop();
@@ -214,13 +214,13 @@ export class Relay {
     // batches again, possibly after older ones were marked unpublished (republish.ts), so they must
     // not be marked now.
     this.#forgetUnmarked();
-    if (taken && taken.formerEndedAt !== null) this.#stale.takeOver(taken.formerEndedAt, this.#options.lateMs);
+    if (taken && taken.formerEndedAt !== null) this.#stale?.takeOver(taken.formerEndedAt, this.#lateAt());
     return this.#active;
   }
 
   /** Publishes batches. Returns the number of messages, or 0 if the lease was lost. */
   async #publish(batches: readonly OutboxBatch[]): Promise<number> {
-    const { source, topicName, observe, history, lateMs } = this.#options;
+    const { source, topicName, observe, history } = this.#options;
     const ids = batches.map(({ batch_id }) => batch_id);
     const last = batches.at(-1);
     if (last === undefined || this.#stopping) return 0;
@@ -235,11 +235,11 @@ export class Relay {
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
         if (this.#lease.held()) continue;
-        this.#stale.add(batchRange(ids), 0);
+        this.#stale?.add(batchRange(ids), 0);
         return 0;
       }
     } catch (error) {
-      this.#stale.add(batchRange(ids), lateMs);
+      this.#stale?.add(batchRange(ids), this.#lateAt());
       throw error;
     }
     this.#unmarked.ids.push(...ids);
@@ -267,9 +267,14 @@ export class Relay {
     }
   }
 
+  /** Returns when a message can no longer be written whose send has failed now. */
+  #lateAt(): number {
+    return performance.now() + this.#options.lateMs;
+  }
+
   /** Leaves these batches to the next holder, which may have published newer ones before these were written. */
   #forgetUnmarked(): void {
-    this.#stale.add(batchRange(this.#unmarked.ids), 0);
+    this.#stale?.add(batchRange(this.#unmarked.ids), 0);
     this.#unmarked = { ids: [], events: 0 };
   }
 
@@ -295,7 +300,7 @@ export class Relay {
   async #release(): Promise<void> {
     this.#active = false;
     await this.#lease
-      .release(!this.#stale.isEmpty)
+      .release(this.#stale?.isEmpty === false)
       .catch((error: unknown) => this.#options.logger.debug({ err: error }, 'releasing the lease failed'));
   }
 
@@ -342,7 +347,7 @@ export class Relay {
     this.#purging = true;
     const { pool, retainMs } = this.#options;
     try {
-      this.#stale.add(await readSweep(pool, Math.min(maxSweepMs, retainMs / 2)), 0);
+      this.#stale?.add(await readSweep(pool, Math.min(maxSweepMs, retainMs / 2)), 0);
       while (!this.#stopping && (await purge(pool, retainMs)));
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'purging the outbox failed');

@@ -14,12 +14,22 @@ export interface States {
   republish(names: readonly StateName[]): Promise<unknown>;
 }
 
+interface Range {
+  /** The last batch whose states were republished. */
+  at: bigint;
+  last: bigint;
+  dueAt: number;
+  /** The states that were republished since. */
+  done: Set<string>;
+}
+
 const eventsAtOnce = 2500;
 const statesAtOnce = 500;
-/** How many names are remembered in order not to republish a state twice. */
-const maxNames = 100_000;
+/** Beyond this, a state may be republished twice. */
+const maxDone = 100_000;
 /** The pause between pages, so that publishing and postings go on. */
 const restMs = 25;
+const stopMs = 2000;
 
 /**
  * Batches of the outbox of which a late copy may be, or become, the last record of a key in a compacted topic.
@@ -27,19 +37,18 @@ const restMs = 25;
  */
 export class StaleStates {
   readonly #pool: Pool;
-  readonly #states: States | undefined;
-  readonly #wake: () => void;
+  readonly #states: States;
   readonly #logger: Logger;
   /** By the number before the first batch, because a chunk whose send fails again begins with the same batch. */
-  readonly #ranges = new Map<bigint, { last: bigint; dueAt: number }>();
+  readonly #ranges = new Map<bigint, Range>();
   /** A takeover whose batches have not been looked up yet. */
   #takenOver: { endedAt: string; dueAt: number } | undefined;
   #running: Promise<void> | undefined;
+  #endsAt = Infinity;
 
-  constructor(pool: Pool, states: States | undefined, wake: () => void, logger: Logger) {
+  constructor(pool: Pool, states: States, logger: Logger) {
     this.#pool = pool;
     this.#states = states;
-    this.#wake = wake;
     this.#logger = logger;
   }
 
@@ -47,21 +56,16 @@ export class StaleStates {
     return this.#ranges.size === 0 && this.#takenOver === undefined;
   }
 
-  /** Has the states of these batches republished after `delayMs`. */
-  add(batches: BatchRange, delayMs: number): void {
-    this.#add(batches, performance.now() + delayMs);
-  }
-
-  /** The same for what a former holder of the lease, which ended at that time, may have been publishing. */
-  takeOver(endedAt: string, delayMs: number): void {
-    if (this.#states === undefined) return;
-    this.#takenOver = { endedAt: this.#takenOver?.endedAt ?? endedAt, dueAt: performance.now() + delayMs };
-  }
-
-  #add({ after, last }: BatchRange, dueAt: number): void {
-    if (this.#states === undefined || last <= after) return;
+  /** Has the states of these batches republished at that time (performance.now). */
+  add({ after, last }: BatchRange, dueAt: number): void {
     const known = this.#ranges.get(after) ?? { last, dueAt };
-    this.#ranges.set(after, { last: last > known.last ? last : known.last, dueAt: Math.max(dueAt, known.dueAt) });
+    const range = { last: last > known.last ? last : known.last, dueAt: Math.max(dueAt, known.dueAt) };
+    if (last > after) this.#ranges.set(after, { ...range, at: after, done: new Set() });
+  }
+
+  /** The same for what a former holder of the lease, which ended at `endedAt`, may have been publishing. */
+  takeOver(endedAt: string, dueAt: number): void {
+    this.#takenOver = { endedAt: this.#takenOver?.endedAt ?? endedAt, dueAt };
   }
 
   /** Republishes what is due. Never fails: what could not be republished remains due. */
@@ -74,40 +78,46 @@ export class StaleStates {
     return this.#running;
   }
 
+  /** Republishes what is due, for at most two seconds. */
+  async stop(): Promise<void> {
+    this.#endsAt = performance.now() + stopMs;
+    await this.#running;
+    await this.republishDue();
+  }
+
   async #republish(): Promise<void> {
     const taken = this.#takenOver;
     if (taken !== undefined) {
-      this.#add(await readDoubtful(this.#pool, taken.endedAt), taken.dueAt);
+      this.add(await readDoubtful(this.#pool, taken.endedAt), taken.dueAt);
       if (this.#takenOver === taken) this.#takenOver = undefined;
     }
-    for (const [after, range] of this.#ranges) {
-      if (range.dueAt > performance.now()) continue;
-      await this.#republishRange({ after, last: range.last });
-      // A range to which something was added meanwhile remains.
-      if (this.#ranges.get(after) === range) this.#ranges.delete(after);
+    // One page of each in turn, because a sweep may take minutes.
+    while (performance.now() < this.#endsAt) {
+      const due = [...this.#ranges].filter(([, { dueAt }]) => dueAt <= performance.now());
+      if (due.length === 0) return;
+      for (const [after, range] of due) {
+        const isEnd = await this.#republishPage(range);
+        // A range to which something was added meanwhile remains.
+        if (isEnd && this.#ranges.get(after) === range) this.#ranges.delete(after);
+      }
+      await sleep(restMs);
     }
   }
 
-  async #republishRange({ after, last }: BatchRange): Promise<void> {
-    const { topics = [], republish } = this.#states ?? {};
-    const done = new Set<string>();
-    for (let at = after; ; await sleep(restMs)) {
-      const batches = await readRange(this.#pool, { after: at, last }, eventsAtOnce);
-      const names = new Map<string, StateName>();
-      for (const { topic, key } of batches.flatMap(({ events }) => events)) {
-        const name = `${topic} ${key}`;
-        if (topics.includes(topic) && !done.has(name)) names.set(name, { topic, key });
-      }
-      const all = [...names.values()];
-      for (let i = 0; i < all.length; i += statesAtOnce) {
-        await republish?.(all.slice(i, i + statesAtOnce));
-        this.#wake();
-      }
-      const newest = batches.at(-1);
-      if (newest === undefined) return;
-      if (done.size > maxNames) done.clear();
-      for (const name of names.keys()) done.add(name);
-      at = newest.batch_id;
+  /** Returns whether it was the last page. */
+  async #republishPage(range: Range): Promise<boolean> {
+    const { at, last, done } = range;
+    const batches = await readRange(this.#pool, { after: at, last }, eventsAtOnce);
+    const names = new Map<string, StateName>();
+    for (const { topic, key } of batches.flatMap(({ events }) => events)) {
+      const name = `${topic} ${key}`;
+      if (this.#states.topics.includes(topic) && !done.has(name)) names.set(name, { topic, key });
     }
+    const all = [...names.values()];
+    for (let i = 0; i < all.length; i += statesAtOnce) await this.#states.republish(all.slice(i, i + statesAtOnce));
+    if (done.size > maxDone) done.clear();
+    for (const name of names.keys()) done.add(name);
+    range.at = batches.at(-1)?.batch_id ?? last;
+    return range.at >= last;
   }
 }
