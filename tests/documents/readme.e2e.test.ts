@@ -120,7 +120,7 @@ describeInBrowser('/docs', () => {
   const { open } = useDashboard(world);
 
   it('/docs can send requests with an API key and with a token', async () => {
-    const { page, complaints } = await open();
+    const { page, complaints } = await open(world.bank.base_urls);
     await page.goto(`${world.api.baseUrl}/docs`);
     const authorize = async (credential: string, value: string) => {
       await page.locator('.btn.authorize').first().click();

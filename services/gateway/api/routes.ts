@@ -46,10 +46,7 @@ declare module 'fastify' {
     endpoint?: EndpointName;
     /** One scope of each list is required. */
     scopes?: readonly (readonly Scope[])[];
-    /**
-     * Needs no API credentials: resources without data, and the dashboard's pages, which check their session
-     * themselves.
-     */
+    /** Needs no credentials, because it has no data of the bank. */
     public?: boolean;
   }
 }

@@ -20,13 +20,6 @@ type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & {
   outcome: 'success' | ErrorCode;
 };
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** For routes of the dashboard, which are not endpoints: the action in records of refusals. */
-    action?: string;
-  }
-}
-
 export interface AuditRecordsOptions {
   publisher: Pick<Publisher, 'publish'>;
   prefix: string;
@@ -169,20 +162,18 @@ function activityOf(
   outcome: Activity['outcome'],
   given?: string,
 ): Omit<Activity, 'isAudited'> {
-  const { endpoint: name, action } = request.routeOptions?.config ?? {};
+  const { endpoint: name } = request.routeOptions?.config ?? {};
   const endpoint: Endpoint | undefined = name && endpoints[name];
   const shown = () =>
-    action === undefined
-      ? pathOf(request)
-          .split('/')
-          .slice(0, 8)
-          .map((segment) => (knownSegments.has(segment) ? segment : '…'))
-          .join('/')
-      : pathOf(request);
+    pathOf(request)
+      .split('/')
+      .slice(0, 8)
+      .map((segment) => (knownSegments.has(segment) ? segment : '…'))
+      .join('/');
   return {
     actor: request.caller?.actor ?? unauthenticatedActor,
     address: networkOf(request.ip),
-    action: given ?? name ?? action ?? 'unknown_route',
+    action: given ?? name ?? 'unknown_route',
     outcome,
     resource_id: outcome === 'destination_refused' ? destinationOf(request) : resourceOf(request),
     request_id: request.id,
