@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { fullTimeOf, timeOf, untilOf } from '../../services/dashboard/html/show.ts';
+import { showFullTime, showTime, showUntil } from '../../services/dashboard/html/show.ts';
 import { bankDay, endOfDay, moneyText, setBankFormats, startOfDay } from './formats.ts';
 
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
@@ -7,8 +7,8 @@ afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 const moment = '2026-06-30T22:15:09.123Z';
 
 it('by default times are UTC with digits only', () => {
-  expect(timeOf(moment).text).toBe(`<time datetime="${moment}">2026-06-30 22:15:09</time>`);
-  expect(fullTimeOf(moment).text).toMatch(/<\/time> UTC$/);
+  expect(showTime(moment).text).toBe(`<time datetime="${moment}">2026-06-30 22:15:09</time>`);
+  expect(showFullTime(moment).text).toMatch(/<\/time> UTC$/);
   expect(moneyText('-1234567.5', 'KES')).toBe('−1\u00a0234\u00a0567.50');
   expect([startOfDay('2026-06-30'), endOfDay('2026-06-30'), startOfDay('nonsense')]).toEqual([
     '2026-06-30T00:00:00.000Z',
@@ -19,10 +19,10 @@ it('by default times are UTC with digits only', () => {
 
 it('times and days are those of the bank’s time zone, with UTC available', () => {
   setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
-  expect(timeOf(moment).text).toBe(
+  expect(showTime(moment).text).toBe(
     `<time datetime="${moment}" title="2026-06-30 22:15:09 UTC">2026-07-01 01:15:09</time>`,
   );
-  expect(fullTimeOf(moment).text).toMatch(/<\/time> GMT\+3$/);
+  expect(showFullTime(moment).text).toMatch(/<\/time> GMT\+3$/);
   expect(bankDay(Date.parse(moment))).toBe('2026-07-01');
   expect([startOfDay('2026-07-01'), endOfDay('2026-07-01')]).toEqual([
     '2026-06-30T21:00:00.000Z',
@@ -47,13 +47,13 @@ it.each([
 ])('amounts and times have the format of %s, exact to the last digit', (locale, amount, time) => {
   setBankFormats({ timeZone: 'UTC', locale });
   expect(moneyText('-9999999999999.99', 'USD')).toBe(amount);
-  expect(timeOf(moment).text).toContain(`>${time}</time>`.replaceAll('\u202f', ' '));
+  expect(showTime(moment).text).toContain(`>${time}</time>`.replaceAll('\u202f', ' '));
 });
 
 it('the end of a day is shown by that day in the bank’s time zone, another time to the second', () => {
   setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
-  expect(untilOf(endOfDay('2026-12-02')).text).toBe(
+  expect(showUntil(endOfDay('2026-12-02')).text).toBe(
     'the end of <time datetime="2026-12-02T21:00:00.000Z" title="2026-12-02 21:00:00 UTC">2026-12-02</time>',
   );
-  expect(untilOf('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00:00</time> GMT+3');
+  expect(showUntil('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00:00</time> GMT+3');
 });

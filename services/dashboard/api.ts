@@ -48,11 +48,11 @@ const maxResponseBytes = 32 * 1024 * 1024;
 const boundedFetch: Fetch = async (url, request) => {
   const response = await fetch(url, request);
   const { ok, status, headers } = response;
-  return { ok, status, headers, text: () => textOf(response) };
+  return { ok, status, headers, text: () => readText(response) };
 };
 
 /** Returns the body. Rejects with a TypeError, like fetch, if it is too large. */
-async function textOf(response: Response): Promise<string> {
+async function readText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
@@ -91,7 +91,7 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
       isAsked = true;
       return once(request)
         .catch((error: unknown) => (mayRepeat(request, error) ? once(request) : Promise.reject(error)))
-        .catch((error: unknown) => Promise.reject(refusalOf(request, error)));
+        .catch((error: unknown) => Promise.reject(toRefusal(request, error)));
     };
     const call = async <T>(request: Request): Promise<ApiAnswer<T>> => {
       const { body, headers } = await answered(request);
@@ -137,7 +137,7 @@ function mayRepeat({ method, idempotencyKey }: Request, error: unknown): boolean
 const away = { code: 'service_unavailable', message: 'the bank cannot answer now' };
 const unknown = { code: 'outcome_unknown', message: 'Look whether it was done before you repeat it' };
 
-function refusalOf({ method }: Request, error: unknown): unknown {
+function toRefusal({ method }: Request, error: unknown): unknown {
   if (error instanceof BankError) {
     const { status, code, message, errors, details } = error;
     return new ApiRefused(status, { code, message, errors, details });

@@ -5,7 +5,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from './api.ts';
 import { ForeignForm, forgetSession, sendPage, toSignIn } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
-import { logRefused, refusedBecauseOf } from './refusals.ts';
+import { logRefused, toRefused } from './refusals.ts';
 import type { Cookies } from './session/cookies.ts';
 import type { Session } from './session/session.ts';
 
@@ -40,7 +40,7 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
       .post('/admin/activities', { action, outcome: code })
       .catch((error: unknown) => logger.warn({ err: error, request_id: request.id }, 'a refusal was not recorded'));
   };
-  const problemOf = async (error: unknown, request: FastifyRequest): Promise<Problem> => {
+  const toProblem = async (error: unknown, request: FastifyRequest): Promise<Problem> => {
     if (error instanceof ApiRefused) {
       // The API has no line for a request that it did not answer.
       if (error.cause !== undefined) logRefused(logger, request, 'service_unavailable', { error: error.cause });
@@ -51,7 +51,7 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
       await refused(request, 'invalid_credentials', { status: foreignForm.status });
       return foreignForm;
     }
-    const refusal = refusedBecauseOf(error);
+    const refusal = toRefused(error);
     const code = refusal?.code ?? 'internal_error';
     await refused(request, code, { error: refusal ? undefined : error });
     return of(errorCodes[code].status, refusal?.message ?? '');
@@ -65,7 +65,7 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
       toSignIn(request, reply, request.method === 'POST' ? keepForm(request, reply, visit.session) : undefined);
       return reply;
     }
-    const problem = await problemOf(error, request);
+    const problem = await toProblem(error, request);
     const { status, title } = problem;
     return sendPage(
       reply,

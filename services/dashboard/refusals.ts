@@ -17,7 +17,7 @@ export class Refused extends Error {
 }
 
 /** Returns the refusal for an error, or undefined if we caused the error. */
-export function refusedBecauseOf(error: unknown): Refused | undefined {
+export function toRefused(error: unknown): Refused | undefined {
   if (error instanceof Refused) return error;
   const { statusCode } = error as { statusCode?: unknown };
   if (statusCode === 415) return new Refused('unsupported_media_type', 'The request is not a form');

@@ -15,7 +15,7 @@ import { answerClientError, forgetLatest, rememberLatest } from './http/client-e
 import { boundConnections, httpPatience, markAnswered, patience } from './http/connections.ts';
 import { createCors } from './http/cors.ts';
 import { addDocs } from './http/docs.ts';
-import { internalError, logRefused, Refused, refusalOf, refuse, sendRefusal } from './http/errors.ts';
+import { internalError, logRefused, Refused, refuse, sendRefusal, toRefusal } from './http/errors.ts';
 import { addSecurityText } from './http/security-text.ts';
 import { traceRequests } from './http/trace.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
@@ -181,19 +181,19 @@ function createRequestPipeline(
 type Receive = (request: FastifyRequest, payload: IncomingMessage, done: Received) => void;
 
 /** Returns the actor for whom a body counts. */
-const senderOf = ({ caller }: FastifyRequest): string => caller?.actor ?? '';
+const bodySender = ({ caller }: FastifyRequest): string => caller?.actor ?? '';
 
 /** Returns how bodies are read: their bytes count for the caller from their arrival until the response has closed. */
 function receiver(app: FastifyInstance, held: BodyMemoryLimit): Receive {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const hasBody = request.headers['content-type'] !== undefined;
-    if (hasBody) reply.raw.once('close', () => held.remove(senderOf(request), request.heldBytes));
+    if (hasBody) reply.raw.once('close', () => held.remove(bodySender(request), request.heldBytes));
     done();
   });
   return (request, payload, done) => {
     const onBytes = (bytes: number) => {
       request.heldBytes += bytes;
-      return held.add(senderOf(request), bytes);
+      return held.add(bodySender(request), bytes);
     };
     receiveBody(payload, request.routeOptions.bodyLimit, onBytes, done);
   };
@@ -206,7 +206,7 @@ function takeJsonOnly(app: FastifyInstance, receive: Receive, held: BodyMemoryLi
       try {
         if (error) throw error;
         checkCodings(request.headers);
-        const parsed = held.timed(senderOf(request), () => parseBody(body));
+        const parsed = held.timed(bodySender(request), () => parseBody(body));
         done(null, parsed);
       } catch (thrown) {
         done(thrown as Error);
@@ -233,7 +233,7 @@ function errorHandler(
   keepConnection: (reply: FastifyReply) => void,
 ) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const refusal = refusalOf(error) ?? internalError;
+    const refusal = toRefusal(error) ?? internalError;
     logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
     keepConnection(reply);
     metrics.refused(refusal.code);

@@ -193,7 +193,7 @@ export const gatewayConfig = z
   );
 
 /** Returns the four-eyes settings as used by the API. */
-function fourEyesOf(
+function toFourEyes(
   config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS' | 'BANK_TIME_ZONE'>,
 ): FourEyes {
   const named = config.FOUR_EYES;
@@ -240,7 +240,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     trustProxy: config.TRUST_PROXY,
     maxConnections: config.MAX_CONNECTIONS,
     corsOrigins: config.CORS_ORIGINS,
-    fourEyes: fourEyesOf(config),
+    fourEyes: toFourEyes(config),
     securityContact: config.SECURITY_CONTACT,
   };
 }

@@ -192,12 +192,12 @@ describe('post_above', () => {
   it('counts what one person posts in a day, in batches too, and the captures of a hold', async () => {
     // contract: four-eyes-4, batches-5
     const [teller, other] = [person(), person()];
-    const codeOf = async (answer: Promise<Answer>) => {
+    const answerCode = async (answer: Promise<Answer>) => {
       const { status, body } = await answer;
       return [status, (body as { code?: string }).code];
     };
     const batch = (by: Api, ...amounts: number[]) =>
-      codeOf(
+      answerCode(
         by.once(newKey(), '/batches', {
           mode: 'independent',
           items: amounts.map((amount) => ({ transaction: deposit(amount) })),

@@ -129,9 +129,9 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     ]);
     const specs = await serviceSpecs(options, dir);
     processes.push(...specs.map((spec) => testProcess(spec, settings)));
-    const urlsOf = (kind: ServiceKind) =>
+    const serviceUrls = (kind: ServiceKind) =>
       specs.filter((spec) => spec.kind === kind).map((spec) => `http://127.0.0.1:${spec.port}`);
-    const base_urls = urlsOf('gateway');
+    const base_urls = serviceUrls('gateway');
     const [api_key] = await Promise.all([makeKey(settings), ...processes.map((process) => process.awaitReady())]);
     await Promise.all(
       base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)),
@@ -139,7 +139,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     return {
       ...withTokens({
         base_urls,
-        dashboard_urls: urlsOf('dashboard'),
+        dashboard_urls: serviceUrls('dashboard'),
         api_key,
         issuer: settings.issuer,
         kafka_brokers: settings.brokers,

@@ -8,16 +8,16 @@ import type { PageRequest } from './frame.ts';
 /** Names of API keys by their ids. */
 export type KeyNames = ReadonlyMap<string, string>;
 
-const keyIdOf = (actor: unknown): string | undefined =>
+const parseKeyId = (actor: unknown): string | undefined =>
   typeof actor === 'string' && actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;
 
 /** Returns the names of the keys in these fields if the person may read keys. Makes at most one API request. */
-export async function keyNamesOf<Row>(
+export async function readKeyNames<Row>(
   { api, person }: Pick<PageRequest, 'api' | 'person'>,
   rows: readonly Row[],
   ...fields: readonly (keyof Row)[]
 ): Promise<KeyNames> {
-  const hasKey = rows.some((row) => fields.some((field) => keyIdOf(row[field]) !== undefined));
+  const hasKey = rows.some((row) => fields.some((field) => parseKeyId(row[field]) !== undefined));
   if (!hasKey || !person.scopes.has('keys:manage')) return new Map();
   const keys = await known(api.get<ApiKey[]>('/admin/api-keys?limit=500'));
   return new Map(keys?.data.map(({ key_id, name }) => [key_id, name]));
@@ -25,16 +25,16 @@ export async function keyNamesOf<Row>(
 
 /** Returns the subject of a token, the name of a key, or the actor itself. Pure. */
 export function actorText(actor: string, names: KeyNames = new Map()): string {
-  const keyId = keyIdOf(actor);
+  const keyId = parseKeyId(actor);
   if (keyId === undefined) return /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1] ?? actor;
   const name = names.get(keyId);
   return name === undefined ? keyId : `key ${name}`;
 }
 
 /** Shows the actor by its short name; a known key is a link to its page. */
-export function actorOf(actor: string, names: KeyNames = new Map()): Html {
+export function showActor(actor: string, names: KeyNames = new Map()): Html {
   const text = actorText(actor, names);
-  const keyId = keyIdOf(actor);
+  const keyId = parseKeyId(actor);
   if (keyId !== undefined && names.has(keyId))
     return html`<a class="long" href="/admin/ui/api-keys/${keyId}" title="${actor}">${text}</a>`;
   return html`<span class="long"${text !== actor && html` title="${actor}"`}>${text}</span>`;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Api, ApiRefused } from '../api.ts';
-import { csvLine, csvOf, maxRows } from './csv.ts';
+import { csvLine, exportCsv, maxRows } from './csv.ts';
 
 /** An API that returns a list of this many rows and refuses pages from `refusedAt` on. */
-function listOf(rows: number, refusedAt = Infinity): { api: Pick<Api, 'get'>; asked: string[] } {
+function fakeList(rows: number, refusedAt = Infinity): { api: Pick<Api, 'get'>; asked: string[] } {
   const asked: string[] = [];
   const get = async <T>(path: string) => {
     asked.push(path);
@@ -21,7 +21,7 @@ function listOf(rows: number, refusedAt = Infinity): { api: Pick<Api, 'get'>; as
 
 async function make(api: Pick<Api, 'get'>): Promise<string> {
   let text = '';
-  for await (const part of await csvOf<{ id: string }>(api, {
+  for await (const part of await exportCsv<{ id: string }>(api, {
     path: '/list',
     parameters: new URLSearchParams('x=1&cursor=old&limit=50'),
     columns: [{ title: 'id', value: ({ id }) => id }],
@@ -32,7 +32,7 @@ async function make(api: Pick<Api, 'get'>): Promise<string> {
 
 describe('a list as CSV', () => {
   it('contains every page from the first on, with its filters', async () => {
-    const { api, asked } = listOf(1_001);
+    const { api, asked } = fakeList(1_001);
     const lines = (await make(api)).split('\r\n');
     expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual([
       '\ufeffsep=,',
@@ -46,18 +46,18 @@ describe('a list as CSV', () => {
   });
 
   it('ends at its limit, and says so', async () => {
-    const lines = (await make(listOf(maxRows + 1).api)).trimEnd().split('\r\n');
+    const lines = (await make(fakeList(maxRows + 1).api)).trimEnd().split('\r\n');
     expect(lines).toHaveLength(2 + maxRows + 1);
     expect(lines.at(-1)).toBe(`"Stopped after ${maxRows} rows, but there are more. Use narrower filters."`);
-    expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
+    expect((await make(fakeList(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
   });
 
   it('says if the API refused a later page; a refusal of the first page throws', async () => {
-    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual([
+    expect((await make(fakeList(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual([
       '"499"',
       '"Stopped after 500 rows, because the bank did not respond. Download the file again."',
     ]);
-    await expect(make(listOf(1, 0).api)).rejects.toThrow('too many');
+    await expect(make(fakeList(1, 0).api)).rejects.toThrow('too many');
   });
 });
 

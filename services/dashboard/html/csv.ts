@@ -11,7 +11,7 @@ export interface Export<Row> {
   parameters: URLSearchParams;
   columns: readonly CsvColumn<Row>[];
   /** Returns the rows, if the response is not a list. */
-  rowsOf?: (data: unknown) => readonly Row[];
+  getRows?: (data: unknown) => readonly Row[];
 }
 
 /** The maximum number of rows in a file. */
@@ -23,9 +23,9 @@ const pageSize = 500;
  * Fetches the first page before it returns, and throws if the API refuses it. If the file is
  * incomplete, because it is too long or the API refused a later page, its last line says so.
  */
-export async function csvOf<Row>(
+export async function exportCsv<Row>(
   api: Pick<Api, 'get'>,
-  { path, parameters, columns, rowsOf = (data) => data as readonly Row[] }: Export<Row>,
+  { path, parameters, columns, getRows = (data) => data as readonly Row[] }: Export<Row>,
 ): Promise<AsyncIterable<string>> {
   const page = async (cursor?: string) => {
     const asked = new URLSearchParams(parameters);
@@ -33,7 +33,7 @@ export async function csvOf<Row>(
     asked.delete('cursor');
     if (cursor !== undefined) asked.set('cursor', cursor);
     const { data, next } = await api.get<unknown>(`${path}?${asked}`);
-    return { rows: rowsOf(data), next };
+    return { rows: getRows(data), next };
   };
   const first = await page();
   return (async function* (): AsyncGenerator<string, void> {
@@ -64,10 +64,10 @@ export function csvHead<Row>(columns: readonly CsvColumn<Row>[]): string {
 }
 
 export function csvRows<Row>(columns: readonly CsvColumn<Row>[], rows: readonly Row[]): string {
-  return rows.map((row) => csvLine(columns.map((column) => cellOf(row, column)))).join('');
+  return rows.map((row) => csvLine(columns.map((column) => cellText(row, column)))).join('');
 }
 
-function cellOf<Row>(row: Row, column: CsvColumn<Row>): string | null | undefined {
+function cellText<Row>(row: Row, column: CsvColumn<Row>): string | null | undefined {
   if (typeof column !== 'string') return column.value(row);
   const value: unknown = row[column];
   return value === null || value === undefined ? undefined : Array.isArray(value) ? value.join(' ') : String(value);

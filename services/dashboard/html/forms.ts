@@ -12,7 +12,7 @@ import {
   toPageResult,
 } from './frame.ts';
 import { csrfField } from './layout.ts';
-import { type Choice, optionsOf } from './show.ts';
+import { type Choice, showOptions } from './show.ts';
 
 /** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
 
@@ -52,7 +52,7 @@ export function checkConfirmed({ fields }: PageRequest): void {
   if (fields.get('confirmed') !== 'yes') throw new WrongInput({ confirmed: ' Tick this to confirm.' });
 }
 
-export function idempotencyKeyOf({ fields }: Pick<PageRequest, 'fields'>): string | undefined {
+export function enteredIdempotencyKey({ fields }: Pick<PageRequest, 'fields'>): string | undefined {
   return fields.get('idempotency_key') ?? undefined;
 }
 
@@ -74,7 +74,7 @@ export interface Field {
 }
 
 /** Shows a field with its label, hint, value, and error message. */
-export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Html {
+export function showField(field: Field, values: URLSearchParams, wrong: Wrong): Html {
   const message = wrong.fields?.[field.name];
   // Names the field by its label.
   const said =
@@ -89,7 +89,7 @@ export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Ht
 
   function control(): Html {
     if (field.options)
-      return html`<select name="${field.name}"${required}${attributes}>${optionsOf(field.options, value)}</select>`;
+      return html`<select name="${field.name}"${required}${attributes}>${showOptions(field.options, value)}</select>`;
     if (field.type === 'textarea')
       return html`<textarea name="${field.name}" rows="3"${length}${required}${attributes}>${value}</textarea>`;
     return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${list}${length}${required}${focus}${attributes}>`;
@@ -97,9 +97,9 @@ export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Ht
 }
 
 /** Shows these fields, with the focus on the first invalid one, otherwise on the first. */
-export function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
+export function showFields(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
   const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined) ?? fields[0];
-  return html`${fields.map((field) => inputOf({ ...field, isFocused: field === first }, values, wrong))}`;
+  return html`${fields.map((field) => showField({ ...field, isFocused: field === first }, values, wrong))}`;
 }
 
 /** The fields of every form about money. */
@@ -150,7 +150,7 @@ export interface FormParts {
 }
 
 /** A form with its idempotency key, errors, and buttons. */
-export function formOf(
+export function showForm(
   { person, path }: PageRequest,
   { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous, isWide }: FormParts,
   content: Html,
@@ -207,14 +207,14 @@ async function takeForm(visit: PageRequest, { draw, take }: Form): Promise<PageC
   try {
     return await take(visit);
   } catch (error) {
-    const { status, wrong } = rejectionOf(error);
+    const { status, wrong } = toRejection(error);
     const shown = toPageResult(await draw(visit, visit.fields, wrong));
     if (error instanceof WrongInput) visit.logRefused();
     return 'redirectTo' in shown ? shown : { ...shown, status };
   }
 }
 
-function rejectionOf(error: unknown): { status: number; wrong: Wrong } {
+function toRejection(error: unknown): { status: number; wrong: Wrong } {
   if (error instanceof WrongInput) return { status: 400, wrong: { fields: error.fields } };
   const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 410, 422].includes(error.status);
   if (!isInput) throw error;

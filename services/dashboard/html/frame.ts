@@ -146,13 +146,13 @@ export function toSignIn(
   void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
 }
 
-export function visitOf(request: FastifyRequest): PageRequest {
+export function requireVisit(request: FastifyRequest): PageRequest {
   if (!request.visit) throw new TypeError('a page was requested without a session');
   return request.visit;
 }
 
 /** The audit action of a refusal, such as `page:api-keys/new`. An unknown address has none. */
-function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
+function auditAction(kind: 'page' | 'form', url: string): { action?: string } {
   return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
 }
 
@@ -163,13 +163,13 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
     method: kind === 'page' ? 'GET' : 'POST',
     url,
     ...(page.bodyLimit !== undefined && { bodyLimit: page.bodyLimit }),
-    config: { page, ...actionOf(kind, url) },
+    config: { page, ...auditAction(kind, url) },
     // Before the body is read. A form of an ended session has no visit; it is kept, not executed.
     onRequest: async ({ visit }) => {
       if (visit && !hasAny(visit.person.scopes, page.scope))
         throw new Refused('insufficient_scope', `the scope ${[page.scope].flat().join(' or ')} is required`);
     },
-    handler: (request, reply) => take(visitOf(request), request, reply),
+    handler: (request, reply) => take(requireVisit(request), request, reply),
   });
 }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import { type CsvColumn, csvOf } from './csv.ts';
+import { type CsvColumn, exportCsv } from './csv.ts';
 import {
   addDownload,
   addPage,
@@ -12,7 +12,7 @@ import {
   type PageResult,
   toPageResult,
 } from './frame.ts';
-import { type Choice, optionsOf } from './show.ts';
+import { type Choice, showOptions } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
 
@@ -34,9 +34,9 @@ export const externalId: Filter = { name: 'external_id', label: 'External id', h
 export const withChosen = (
   choices: readonly Exclude<Choice, string>[],
   chosen: string | null,
-  textOf: (value: string) => string,
+  toText: (value: string) => string,
 ): readonly Choice[] =>
-  !chosen || choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, textOf(chosen)] as const];
+  !chosen || choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, toText(chosen)] as const];
 
 export interface List<Row> {
   /** The path of the API's list, and the filters that always apply. */
@@ -69,15 +69,15 @@ export function addListPage<Row>(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  listOf: (visit: PageRequest) => List<Row> | Promise<List<Row>>,
+  getList: (visit: PageRequest) => List<Row> | Promise<List<Row>>,
   csv?: readonly CsvColumn<Row>[],
 ): void {
-  addPage(app, url, page, async (visit) => showList(visit, await listOf(visit), csv !== undefined));
+  addPage(app, url, page, async (visit) => showList(visit, await getList(visit), csv !== undefined));
   if (csv)
     addDownload(app, `${url}.csv`, page, async (visit) => {
-      const list = await listOf(visit);
-      const parameters = parametersOf(list, keptFilters(list, visit.query));
-      return csvOf(visit.api, { path: list.path, parameters, columns: csv });
+      const list = await getList(visit);
+      const parameters = apiParameters(list, keptFilters(list, visit.query));
+      return exportCsv(visit.api, { path: list.path, parameters, columns: csv });
     });
 }
 
@@ -93,10 +93,10 @@ export async function showList<Row>(visit: PageRequest, list: List<Row>, hasFile
 async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row>, hasFile: boolean) {
   const given = keptFilters(list, query);
   try {
-    const { data, next, complete } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
-    const file = addressOf(`${path}.csv`, without(given, 'cursor'));
+    const { data, next, complete } = await api.get<Row[]>(`${list.path}?${apiParameters(list, given)}`);
+    const file = withQuery(`${path}.csv`, without(given, 'cursor'));
     return {
-      content: html`${filterForm(list, path, given)}${await list.show(data, sortingOf(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a></p>`}`,
+      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
@@ -134,7 +134,7 @@ function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams)
 }
 
 /** Returns the parameters of the API: the days become the start of the first and the end of the last. */
-function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
+function apiParameters({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
   const parameters = without(given, 'from_day', 'to_day');
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));
@@ -148,7 +148,7 @@ function without(given: URLSearchParams, ...names: string[]): URLSearchParams {
   return new URLSearchParams([...given].filter(([name]) => !names.includes(name)));
 }
 
-export function addressOf(url: string, parameters: URLSearchParams): string {
+export function withQuery(url: string, parameters: URLSearchParams): string {
   const text = parameters.toString();
   return text === '' ? url : `${url}?${text}`;
 }
@@ -158,21 +158,21 @@ export function pager(path: string, query: URLSearchParams, next: string | undef
   const first = without(query, 'cursor');
   const isFirst = !query.has('cursor');
   if (isFirst && next === undefined) return html``;
-  return html`<nav class="actions" aria-label="Pages">${!isFirst && html`<a href="${addressOf(path, first)}">First page</a>`}${next !== undefined && html`<a href="${addressOf(path, new URLSearchParams([...first, ['cursor', next]]))}" rel="next">Next page</a>`}</nav>`;
+  return html`<nav class="actions" aria-label="Pages">${!isFirst && html`<a href="${withQuery(path, first)}">First page</a>`}${next !== undefined && html`<a href="${withQuery(path, new URLSearchParams([...first, ['cursor', next]]))}" rel="next">Next page</a>`}</nav>`;
 }
 
-function sortingOf(url: string, given: URLSearchParams): Sorting {
+function readSorting(url: string, given: URLSearchParams): Sorting {
   const isAscending = given.get('order') === 'asc';
   const turned = without(given, 'cursor', 'order');
   if (!isAscending) turned.set('order', 'asc');
-  return { direction: isAscending ? 'ascending' : 'descending', href: addressOf(url, turned) };
+  return { direction: isAscending ? 'ascending' : 'descending', href: withQuery(url, turned) };
 }
 
 function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLSearchParams): Html {
   const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
   const control = ({ name, hint, options, any = 'Any' }: Filter) =>
     options
-      ? html`<select name="${name}">${optionsOf([['', any], ...options], given.get(name))}</select>`
+      ? html`<select name="${name}">${showOptions([['', any], ...options], given.get(name))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
   // A list without filters is reversed by the link in its column.
   if (filters.length === 0 && hasDays !== true) return html``;
@@ -182,10 +182,10 @@ function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLS
   });
   // On a wide screen admin.css shows it open.
   return html`<details class="wide-open"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
-${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${addressOf(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
+${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${withQuery(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
 ${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
-<label>Order <select name="order">${optionsOf(orders, given.get('order'))}</select></label>
+<label>Order <select name="order">${showOptions(orders, given.get('order'))}</select></label>
 <p class="actions"><button class="secondary">Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
 </form></details>`;
 }

@@ -95,5 +95,5 @@ export const hasAny = (scopes: ReadonlySet<string>, sufficient: Section['scope']
   sufficient === null || [sufficient].flat().some((scope) => scopes.has(scope));
 
 /** Returns the sections for a person with these scopes. */
-export const sectionsOf = (scopes: ReadonlySet<string>): readonly Section[] =>
+export const visibleSections = (scopes: ReadonlySet<string>): readonly Section[] =>
   navigation.filter(({ scope }) => hasAny(scopes, scope));

@@ -11,7 +11,7 @@ const mostAtOnce = 100;
 type Asker = Pick<PageRequest, 'api' | 'person'>;
 
 /** Returns the clients of these rows by their ids if the person may read clients. */
-export function clientsOf(asker: Asker, rows: Iterable<{ client_id: string }>): Promise<ReadonlyMap<string, Client>> {
+export function readClients(asker: Asker, rows: Iterable<{ client_id: string }>): Promise<ReadonlyMap<string, Client>> {
   const ids = [...rows].map(({ client_id }) => client_id);
   return asker.person.scopes.has('clients:read')
     ? together<Client>(asker, ids, '/clients?client_ids=', ({ client_id }) => client_id)
@@ -26,9 +26,9 @@ export function accountsBy(asker: Asker, ids: readonly (string | undefined)[]): 
     : Promise.resolve(new Map());
 }
 
-async function together<Row>({ api }: Asker, ids: readonly string[], path: string, idOf: (row: Row) => string) {
+async function together<Row>({ api }: Asker, ids: readonly string[], path: string, getId: (row: Row) => string) {
   const rows = await known(readTogether<Row>(api, ids, path));
-  return new Map(rows?.map((row) => [idOf(row), row]));
+  return new Map(rows?.map((row) => [getId(row), row]));
 }
 
 /** Reads the rows with these ids, many in each request. */
@@ -45,11 +45,11 @@ export async function readTogether<Row>(api: Api, ids: readonly string[], path: 
 }
 
 /** Returns the owner of the account if the person may read clients. The API records the read. */
-export async function holderOf({ api, person }: PageRequest, { client_id }: Account): Promise<Client | undefined> {
+export async function readHolder({ api, person }: PageRequest, { client_id }: Account): Promise<Client | undefined> {
   return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
 }
 
-export async function accountOf({ api }: Pick<PageRequest, 'api'>, accountId: string): Promise<Account> {
+export async function readAccount({ api }: Pick<PageRequest, 'api'>, accountId: string): Promise<Account> {
   return (await api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`)).data;
 }
 
@@ -60,13 +60,13 @@ export interface Owned {
 }
 
 /** Reads an account with its owner. */
-export async function ownedOf(visit: PageRequest, accountId: string): Promise<Owned> {
-  const account = await accountOf(visit, accountId);
-  return { account, owner: await holderOf(visit, account) };
+export async function readOwnedAccount(visit: PageRequest, accountId: string): Promise<Owned> {
+  const account = await readAccount(visit, accountId);
+  return { account, owner: await readHolder(visit, account) };
 }
 
 /** Returns the id of the account with this number, or undefined if there is none. */
-export async function accountIdOf(api: Api, number: string): Promise<string | undefined> {
+export async function findAccountId(api: Api, number: string): Promise<string | undefined> {
   try {
     const path = `/accounts/number/${encodeURIComponent(number)}/balance`;
     return (await api.get<{ account_id: string }>(path)).data.account_id;
@@ -78,15 +78,18 @@ export async function accountIdOf(api: Api, number: string): Promise<string | un
 
 /** Returns the account with this number, or undefined if there is none. */
 export async function accountByNumber(api: Api, number: string): Promise<Account | undefined> {
-  const id = await accountIdOf(api, number);
-  return id === undefined ? undefined : accountOf({ api }, id);
+  const id = await findAccountId(api, number);
+  return id === undefined ? undefined : readAccount({ api }, id);
 }
 
 /** Account numbers by ids. */
 export type Numbers = ReadonlyMap<string, string>;
 
 /** The numbers of these accounts, by which people know them, as far as the person may see them. */
-export async function numbersOf(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
+export async function readAccountNumbers(
+  visit: PageRequest,
+  accountIds: readonly (string | undefined)[],
+): Promise<Numbers> {
   return new Map([...(await accountsBy(visit, accountIds))].map(([id, { account_number }]) => [id, account_number]));
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { moneyText, plainMoney } from '#libs/service/formats.ts';
-import { pointsOf } from '../pages/books.ts';
+import { chartPoints } from '../pages/books.ts';
 import { pager } from './lists.ts';
-import { idLink, idTextLink, pageOf, resourceLink, table, timeOf } from './show.ts';
+import { idLink, idTextLink, resourceLink, resourcePage, showTime, table } from './show.ts';
 
 describe('formats of pages', () => {
   it.each([
@@ -17,10 +17,10 @@ describe('formats of pages', () => {
   });
 
   it('a time is shown to the second, with its exact value for machines; a missing one as a dash', () => {
-    expect(timeOf('2026-01-02T03:04:05.678Z').text).toBe(
+    expect(showTime('2026-01-02T03:04:05.678Z').text).toBe(
       '<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05</time>',
     );
-    expect(timeOf(null).text).toContain('–');
+    expect(showTime(null).text).toContain('–');
   });
 
   it('a table without rows says that it is empty', () => {
@@ -90,10 +90,10 @@ describe('formats of pages', () => {
       'api-keys/key',
       'operations/dead-letters/dlt',
     ];
-    expect(paths.map((path) => pageOf(`${path.slice(-3)}_${bits}`))).toEqual(
+    expect(paths.map((path) => resourcePage(`${path.slice(-3)}_${bits}`))).toEqual(
       paths.map((path) => `/admin/ui/${path}_${bits}`),
     );
-    expect(pageOf(`ses_${bits}`)).toBeUndefined();
+    expect(resourcePage(`ses_${bits}`)).toBeUndefined();
     expect(resourceLink(`key_${bits}`, new Set(['keys:manage'])).text).toMatch(
       /^<a href="\/admin\/ui\/api-keys\/key_a+"><code/,
     );
@@ -115,7 +115,7 @@ describe('formats of pages', () => {
     } as const;
     const at = Date.parse('2026-01-02T03:00:00.000Z') / 1000;
     expect(
-      pointsOf({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] }),
+      chartPoints({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] }),
     ).toEqual([
       [at, at + 3600, at + 7200],
       [0, 2, 0],

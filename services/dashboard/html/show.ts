@@ -6,7 +6,7 @@ import { type Html, html } from '#libs/service/html.ts';
 /** Shows values on pages. */
 
 /** Shows a time to the second in the bank's format, with UTC in its title; a dash for null. */
-export function timeOf(iso: string | null): Html {
+export function showTime(iso: string | null): Html {
   return iso === null ? html`<span class="quiet">–</span>` : timeAs(timeText(iso), iso);
 }
 
@@ -16,14 +16,14 @@ function timeAs(shown: string, iso: string): Html {
 }
 
 /** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
-export function untilOf(iso: string): Html {
+export function showUntil(iso: string): Html {
   const day = dayEndingAt(iso);
-  return day === undefined ? fullTimeOf(iso) : html`the end of ${timeAs(day, iso)}`;
+  return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(day, iso)}`;
 }
 
 /** Shows the time with its zone, for pages that do not name the zone of their times. */
-export function fullTimeOf(iso: string | null): Html {
-  return iso === null ? timeOf(iso) : html`${timeOf(iso)} ${zoneAt(iso)}`;
+export function showFullTime(iso: string | null): Html {
+  return iso === null ? showTime(iso) : html`${showTime(iso)} ${zoneAt(iso)}`;
 }
 
 interface Place {
@@ -43,24 +43,24 @@ const places: Record<string, Place> = {
   whk: { path: 'webhooks', scope: 'webhooks:manage' },
 };
 
-function placeOf(id: string): Place | undefined {
+function findPlace(id: string): Place | undefined {
   return /^[a-z]{3}_[0-9a-f]{32}$/.test(id) ? places[id.slice(0, 3)] : undefined;
 }
 
 /** Returns the page of the resource with this id, or undefined if there is none. */
-export function pageOf(id: string): string | undefined {
-  const place = placeOf(id);
+export function resourcePage(id: string): string | undefined {
+  const place = findPlace(id);
   return place && `/admin/ui/${place.path}/${id}`;
 }
 
 /** Shows an id briefly, as a link for people who may open its page. */
 export function resourceLink(id: string, scopes: ReadonlySet<string>): Html {
-  return scopes.has(placeOf(id)?.scope ?? '') ? idLink(id, shortId(id)) : shortId(id);
+  return scopes.has(findPlace(id)?.scope ?? '') ? idLink(id, shortId(id)) : shortId(id);
 }
 
 /** Shows an id or a text as a link to the page of the resource. */
 export function idLink(id: string, text?: Html | string): Html {
-  const page = pageOf(id);
+  const page = resourcePage(id);
   const shown = text ?? html`<code>${id}</code>`;
   return page === undefined ? html`${shown}` : html`<a href="${page}">${shown}</a>`;
 }
@@ -108,7 +108,8 @@ export function facts(pairs: readonly Fact[]): Html {
 }
 
 /** Returns the name of a field as words. */
-export const wordsOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replaceAll('_', ' ');
+export const fieldWords = (name: string): string =>
+  `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replaceAll('_', ' ');
 
 /** The properties external_id and metadata. */
 export function ownNames({
@@ -132,7 +133,7 @@ export function ownNames({
 export type Choice = string | readonly [value: string | number, text: string];
 
 /** The options of a select. */
-export const optionsOf = (choices: readonly Choice[], chosen: string | number | null): Html =>
+export const showOptions = (choices: readonly Choice[], chosen: string | number | null): Html =>
   html`${choices
     .map((choice) => (typeof choice === 'string' ? [choice, choice] : choice))
     .map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}`;
@@ -149,7 +150,7 @@ export const loaded = (id: string, url: string, text: string): Html =>
 /** A part of the page of this address that reads itself again. `now`: when it was read, in ms since 1970. */
 export const refreshed = (id: string, url: string, seconds: number, now: number, content: Html): Html =>
   html`<div id="${id}" hx-get="${url}" hx-trigger="every ${seconds}s, refresh" hx-select="#${id}" hx-swap="outerHTML">${content}
-<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every ${seconds} seconds.</p></div>`;
+<p class="quiet">As of ${showFullTime(new Date(now).toISOString())}; updated every ${seconds} seconds.</p></div>`;
 
 interface PartLink {
   href: string;
@@ -172,12 +173,12 @@ export const tags = (names: readonly string[]): Html =>
   html`<span class="tags">${names.map((name) => html`<code>${name}</code> `)}</span>`;
 
 /** Shows a status, coloured by whether it needs attention. */
-export function statusOf(status: string, text: Html | string = status): Html {
+export function showStatus(status: string, text: Html | string = status): Html {
   return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${text}</span>`;
 }
 
 /** Shows a text, coloured by whether it is good. */
-export const verdictOf = (text: Html | string, isGood: boolean): Html =>
+export const showVerdict = (text: Html | string, isGood: boolean): Html =>
   html`<span class="status ${isGood ? 'active' : 'refused'}">${text}</span>`;
 
 export interface Column<Row> {
@@ -228,7 +229,7 @@ export function table<Row>(
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
   // On a narrow screen a row is a card. Its first line has the first column and the first number, or the next text.
-  const cellsOf = (row: Row) => {
+  const showCells = (row: Row) => {
     const cells = columns.map((column) => {
       const shown = column.show(row);
       return { ...column, shown, isEmpty: isBlank(shown) };
@@ -253,6 +254,6 @@ export function table<Row>(
       : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${cellsOf(row)}</tr>`)}</tbody>
+<tbody>${rows.map((row) => html`<tr>${showCells(row)}</tr>`)}</tbody>
 </table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
 }

@@ -6,29 +6,29 @@ import type { Entry } from '#libs/contracts/entries.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorOf, type KeyNames } from '../html/actors.ts';
+import { type KeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { confirmation, formOf, inputOf, type Wrong } from '../html/forms.ts';
+import { confirmation, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageOptions, PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { accountOf, type Owned } from '../html/owners.ts';
+import { type Owned, readAccount } from '../html/owners.ts';
 import {
   desk,
   facts,
-  fullTimeOf,
   idLink,
   idText,
   idTextLink,
   numeric,
   ownNames,
   parts,
-  statusOf,
+  showFullTime,
+  showStatus,
+  showTime,
   table,
-  timeOf,
   totalText,
 } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
+import { clientName } from './client-views.ts';
 
 /** The account pages. */
 
@@ -40,7 +40,7 @@ export type Owners = ReadonlyMap<string, Client>;
 export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: Owners): Html {
   const owner = ({ client_id }: Account) => {
     const client = owners?.get(client_id);
-    return html`<span class="name">${idLink(client_id, client ? nameOf(client) : html`<code class="long">${client_id}</code>`)}</span>`;
+    return html`<span class="name">${idLink(client_id, client ? clientName(client) : html`<code class="long">${client_id}</code>`)}</span>`;
   };
   const together = (isLoan: boolean) => {
     const some = rows.filter(({ account_type }) => (account_type === 'Loan') === isLoan);
@@ -53,9 +53,9 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
       ...(owners ? [{ title: 'Client', show: owner }] : []),
       { title: 'Type', show: (row) => row.account_type },
-      { title: 'Status', show: (row) => statusOf(row.status) },
+      { title: 'Status', show: (row) => showStatus(row.status) },
       numeric('Balance', (row) => amountText(row.balance, row.currency)),
-      { title: 'Opened', sort, show: (row) => timeOf(row.created_at) },
+      { title: 'Opened', sort, show: (row) => showTime(row.created_at) },
     ],
     rows,
     sort
@@ -75,7 +75,7 @@ export function movementTable(
   return table<EntryLine>(
     caption,
     [
-      { title: 'Posted', show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
+      { title: 'Posted', show: (row) => idLink(row.transaction_id, showTime(row.created_at)) },
       {
         title: 'What',
         show: ({ transaction_type, counterparty_account_id, counterparty_account_number, description, reference }) =>
@@ -95,7 +95,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
     'Entries',
     [
       numeric('No.', (row) => String(row.sequence)),
-      { title: 'Posted', sort, show: (row) => timeOf(row.created_at) },
+      { title: 'Posted', sort, show: (row) => showTime(row.created_at) },
       numeric('Debit', (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Credit', (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Balance after', (row) => amountText(row.balance_after, row.currency)),
@@ -110,11 +110,11 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
   return table<StatusTransition>(
     'Status history',
     [
-      { title: 'When', sort, show: (row) => timeOf(row.created_at) },
-      { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
+      { title: 'When', sort, show: (row) => showTime(row.created_at) },
+      { title: 'Status', show: (row) => html`${row.from_status} → ${showStatus(row.to_status)}` },
       { title: 'Reason', show: ({ reason }) => (reason ? reasons[reason] : '–') },
       { title: 'Note', show: (row) => html`<span class="text">${row.note ?? '–'}</span>` },
-      { title: 'Who', show: (row) => (row.actor === undefined ? '–' : actorOf(row.actor, names)) },
+      { title: 'Who', show: (row) => (row.actor === undefined ? '–' : showActor(row.actor, names)) },
     ],
     rows,
     'The status was never changed.',
@@ -142,13 +142,13 @@ export function addPart<Row>(
   app: FastifyInstance,
   part: string,
   page: PageOptions,
-  listOf: (visit: PageRequest) => List<Row>,
+  getList: (visit: PageRequest) => List<Row>,
   csv: readonly CsvColumn<Row>[],
 ): void {
   const withAccount = (visit: PageRequest): List<Row> => ({
-    ...listOf(visit),
+    ...getList(visit),
     async above() {
-      const account = await accountOf(visit, visit.id);
+      const account = await readAccount(visit, visit.id);
       return {
         title: `${page.title} of account ${account.account_number}`,
         content: html`${accountParts(account.account_id, part, visit.person)}`,
@@ -172,15 +172,18 @@ export function accountFacts({ account, owner, lastChange }: OwnedAccount): Html
       html`<strong class="balance">${amountText(balance, currency)}</strong>`,
     ],
     ['Available', isHeld && amountText(available_balance, currency)],
-    ['Client', owner ? html`<strong>${idLink(account.client_id, nameOf(owner))}</strong>` : idLink(account.client_id)],
+    [
+      'Client',
+      owner ? html`<strong>${idLink(account.client_id, clientName(owner))}</strong>` : idLink(account.client_id),
+    ],
     ['Phone', owner?.contact_number],
-    ['Status', statusOf(account.status)],
+    ['Status', showStatus(account.status)],
     ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
     ['Type', account_type],
     ...ownNames(account),
     ['Id', idText(account.account_id)],
-    ['Opened', fullTimeOf(account.created_at)],
-    ['Last changed', fullTimeOf(account.updated_at)],
+    ['Opened', showFullTime(account.created_at)],
+    ['Last changed', showFullTime(account.updated_at)],
   ]);
 }
 
@@ -198,8 +201,8 @@ export function openingForm(
   wrong: Wrong,
 ): Html {
   const client = holder
-    ? html`<p>For <strong>${idLink(holder.client_id, nameOf(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
-    : inputOf(
+    ? html`<p>For <strong>${idLink(holder.client_id, clientName(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
+    : showField(
         {
           name: 'client_id',
           label: 'Client',
@@ -211,12 +214,12 @@ export function openingForm(
         wrong,
       );
   const fields = html`${client}
-${inputOf({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
-${inputOf({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
-${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
+${showField({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
+${showField({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
+${showField({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
   const id = values.get('client_id');
   const cancel = id ? `/admin/ui/clients/${encodeURIComponent(id)}` : url;
-  return formOf(visit, { wrong, button: 'Open the account', cancel }, fields);
+  return showForm(visit, { wrong, button: 'Open the account', cancel }, fields);
 }
 
 const reasons = {
@@ -273,7 +276,7 @@ export function statusForm(
 ): Html {
   const { account, owner } = owned;
   const { verb, status, meaning } = changes[change];
-  const whose = owner ? ` of ${nameOf(owner)}` : '';
+  const whose = owner ? ` of ${clientName(owner)}` : '';
   const isFreezing = status === 'Frozen';
   const options = [
     ['', isFreezing ? 'Choose one' : 'none'] as const,
@@ -285,12 +288,12 @@ export function statusForm(
     cancel: `${url}/${account.account_id}`,
     isDangerous: status !== 'Active',
   };
-  const form = formOf(
+  const form = showForm(
     visit,
     frame,
     html`<p role="alert">${meaning}</p>
-${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
-${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
+${showField({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
+${showField({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}`,
   );
   return desk('The account', accountFacts(owned), form);

@@ -7,21 +7,21 @@ import { currencies, isCurrency } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { keyNamesOf } from '../html/actors.ts';
+import { readKeyNames } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
   addFormPage,
   checkConfirmed,
+  enteredIdempotencyKey,
   enteredIn,
-  idempotencyKeyOf,
   type Wrong,
   WrongInput,
   waitingFor,
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
-import { accountOf, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
+import { readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
 import { desk, idText } from '../html/show.ts';
 import {
   accountFacts,
@@ -41,16 +41,16 @@ import {
 } from './account-views.ts';
 import { counterActions } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
-import { notesOf } from './notes.ts';
+import { showNotes } from './notes.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
 
-const listOf = (visit: PageRequest): List<Account> => ({
+const accountList = (visit: PageRequest): List<Account> => ({
   path: '/accounts',
   above: () =>
     html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}`,
-  show: async (rows, sort) => accountTable(rows, sort, await clientsOf(visit, rows)),
+  show: async (rows, sort) => accountTable(rows, sort, await readClients(visit, rows)),
   filters: [
     { name: 'account_type', label: 'Type', options: accountType.options },
     { name: 'status', label: 'Status', options: accountStatus.options },
@@ -72,7 +72,7 @@ const columns: CsvColumn<Account>[] = [
 
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
 export function addAccounts(app: FastifyInstance): void {
-  addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, listOf, columns);
+  addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, accountList, columns);
   const opening = { title: 'Open an account', scope: 'accounts:write' } as const;
   addFormPage(app, `${url}/new`, opening, { draw: drawOpening, take: open });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
@@ -81,7 +81,7 @@ export function addAccounts(app: FastifyInstance): void {
   addPart(app, '/entries', { title: 'Entries', scope: 'transactions:read' }, entries, entryColumns);
   const history = (visit: PageRequest): List<StatusTransition> => ({
     path: `/accounts/${visit.id}/status-transitions`,
-    show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows, 'actor'), sort),
+    show: async (rows, sort) => historyTable(rows, await readKeyNames(visit, rows, 'actor'), sort),
   });
   const historyColumns = ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'] as const;
   addPart(app, '/history', { title: 'Status history', scope: 'accounts:read' }, history, historyColumns);
@@ -99,18 +99,18 @@ function saved(account: Account, said: string | null): Html | false {
 /** On a wide screen, properties and actions are on the left and postings on the right. */
 async function showAccount(visit: PageRequest) {
   const { api, person, query } = visit;
-  const account = await accountOf(visit, visit.id);
+  const account = await readAccount(visit, visit.id);
   const id = account.account_id;
   const [owner, movements, history, holds, notes] = await Promise.all([
-    holderOf(visit, account),
+    readHolder(visit, account),
     person.scopes.has('transactions:read')
       ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
       : undefined,
     api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
     holdsOn(visit, account),
-    notesOf(visit, 'accounts', id),
+    showNotes(visit, 'accounts', id),
   ]);
-  const names = await keyNamesOf(visit, history.data, 'actor');
+  const names = await readKeyNames(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
@@ -151,12 +151,12 @@ async function drawOpening(visit: PageRequest, entered: URLSearchParams, wrong: 
 async function open(visit: PageRequest): Promise<PageResult> {
   const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, visit.fields);
   const currency = typed.toUpperCase();
-  const deposit = depositOf(initial_deposit, currency);
+  const deposit = parseDeposit(initial_deposit, currency);
   if ('wrong' in deposit) throw new WrongInput({ initial_deposit: deposit.wrong });
   const { data } = await visit.api.post<Account>(
     '/accounts',
     { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
-    idempotencyKeyOf(visit),
+    enteredIdempotencyKey(visit),
   );
   return waitingFor(data) ?? { redirectTo: `${url}/${data.account_id}?saved=opened` };
 }
@@ -167,13 +167,13 @@ const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
  * Parses an optional amount as people type it. It can be checked only if the currency exists,
  * because the currency determines the number of decimals.
  */
-function depositOf(typed: string, currency: string): TypedAmount | object {
+function parseDeposit(typed: string, currency: string): TypedAmount | object {
   return typed === '' || /^0+([.,]0*)?$/.test(typed) || !isCurrency(currency) ? {} : typedAmount(typed, currency);
 }
 
 async function owned(visit: PageRequest, change: StatusChange): Promise<OwnedAccount> {
   const [its, changed] = await Promise.all([
-    ownedOf(visit, visit.id),
+    readOwnedAccount(visit, visit.id),
     change === 'unfreezing'
       ? visit.api.get<StatusTransition[]>(`/accounts/${visit.id}/status-transitions?limit=1`)
       : undefined,
@@ -196,7 +196,7 @@ function addStatusChange(app: FastifyInstance, change: StatusChange): void {
       checkConfirmed(visit);
       const body = { status, ...enteredIn(['reason', 'note'], visit.fields) };
       const path = `/accounts/${visit.id}/status-transitions`;
-      const { data } = await visit.api.post<Account>(path, body, idempotencyKeyOf(visit));
+      const { data } = await visit.api.post<Account>(path, body, enteredIdempotencyKey(visit));
       return waitingFor(data) ?? { redirectTo: `${url}/${visit.id}?saved=${change}` };
     },
   });

@@ -2,22 +2,22 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
   addFormPage,
+  enteredIdempotencyKey,
   enteredIn,
-  formOf,
-  idempotencyKeyOf,
-  inputOf,
   reason,
+  showField,
+  showForm,
   type Wrong,
   waitingFor,
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, optionsOf, statusOf, table, tags, timeOf } from '../html/show.ts';
+import { facts, showFullTime, showOptions, showStatus, showTime, table, tags } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -37,36 +37,36 @@ const columns: CsvColumn<ApiKey>[] = [
   'rotated_from',
 ];
 
-const listOf = (visit: PageRequest): List<ApiKey> => ({
+const keyList = (visit: PageRequest): List<ApiKey> => ({
   path: '/admin/api-keys',
   above:
     () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>`,
-  show: async (keys, sort) => keyTable(keys, await keyNamesOf(visit, keys, 'created_by'), sort),
+  show: async (keys, sort) => keyTable(keys, await readKeyNames(visit, keys, 'created_by'), sort),
   note: 'Only a hash of each key is stored, so a key cannot be shown again.',
 });
 
 /** Adds the pages of API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
 export function addApiKeys(app: FastifyInstance): void {
-  addListPage(app, url, { title: 'API keys', scope }, listOf, columns);
+  addListPage(app, url, { title: 'API keys', scope }, keyList, columns);
   const creation = { title: 'Create an API key', scope } as const;
   addFormPage(app, `${url}/new`, creation, {
     draw: keyForm,
-    take: (visit) => make(visit, '', bodyOf(visit.fields)),
+    take: (visit) => make(visit, '', toBody(visit.fields)),
   });
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
-    const key = await keyOf(visit);
-    return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key], 'created_by'), visit.person) };
+    const key = await readKey(visit);
+    return { title: key.name, content: keyPage(key, await readKeyNames(visit, [key], 'created_by'), visit.person) };
   });
   const rotation = { title: 'Rotate an API key', scope } as const;
   addFormPage(app, `${url}/:key_id/rotation`, rotation, {
-    draw: async (visit, _values, wrong) => rotationForm(visit, await keyOf(visit), wrong),
+    draw: async (visit, _values, wrong) => rotationForm(visit, await readKey(visit), wrong),
     take: (visit) =>
       make(visit, `/${visit.id}/rotation`, { overlap_seconds: Number(visit.fields.get('overlap_seconds')) }),
   });
   const revocation = { title: 'Revoke an API key', scope } as const;
   addFormPage(app, `${url}/:key_id/revocation`, revocation, {
-    draw: async (visit, _values, wrong) => revocationForm(visit, await keyOf(visit), wrong),
+    draw: async (visit, _values, wrong) => revocationForm(visit, await readKey(visit), wrong),
     async take({ api, id, fields }) {
       const body = { descendants: fields.get('descendants') === 'yes' };
       const { data } = await api.post<{ disabled_webhooks?: string[] }>(`/admin/api-keys/${id}/revocation`, body);
@@ -75,17 +75,17 @@ export function addApiKeys(app: FastifyInstance): void {
   });
 }
 
-const keyOf = async ({ api, id }: PageRequest) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
+const readKey = async ({ api, id }: PageRequest) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
 
 /** Creates a key, and shows it unless it waits for an approval. */
 async function make(visit: PageRequest, action: string, body: object): Promise<PageResult> {
   const path = `/admin/api-keys${action}`;
-  const { data } = await visit.api.post<ApiKey & { api_key?: string }>(path, body, idempotencyKeyOf(visit));
+  const { data } = await visit.api.post<ApiKey & { api_key?: string }>(path, body, enteredIdempotencyKey(visit));
   return waitingFor(data) ?? { title: 'The new API key', content: shownOnce(data, data.api_key) };
 }
 
 /** The API decides what is valid; malformed values are sent to it unchanged. */
-function bodyOf(fields: URLSearchParams): object {
+function toBody(fields: URLSearchParams): object {
   const { expires_at, ...rest } = enteredIn(['environment', 'expires_at', 'client_id'], fields);
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(expires_at ?? '');
   return {
@@ -109,20 +109,20 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
       },
       {
         title: 'Status',
-        show: ({ status, environment }) => html`${statusOf(status)}<br>${environment}`,
+        show: ({ status, environment }) => html`${showStatus(status)}<br>${environment}`,
       },
       {
         title: 'Scopes',
         show: (key) =>
           html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}`,
       },
-      { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
-      { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
+      { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : showTime(key.last_used_at)) },
+      { title: 'Expires', show: (key) => showTime(key.revoked_at ?? key.expires_at) },
       {
         title: 'Created',
         sort,
         show: (key) =>
-          html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>`,
+          html`${showTime(key.created_at)}<br><span class="quiet by">by ${showActor(key.created_by, names)}</span>`,
       },
       {
         title: 'Change',
@@ -152,26 +152,26 @@ function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Htm
   const environment = (value: string) =>
     html`<label><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> ${value}</label>`;
   const isChosen = (scope: string) => values.getAll('scopes').includes(scope);
-  const fields = html`${inputOf({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
+  const fields = html`${showField({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
 <fieldset><legend>Environment</legend>${environment('live')}${environment('test')}${reason(wrong, 'environment').text}</fieldset>
 <fieldset><legend>Scopes (only ones you have)</legend>
 <div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${reason(wrong, 'scopes').text}</fieldset>
-${inputOf({ name: 'expires_at', label: 'Expires at the end of (UTC)', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
-${inputOf({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
-  return formOf(visit, { wrong, button: 'Create', cancel: url }, fields);
+${showField({ name: 'expires_at', label: 'Expires at the end of (UTC)', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
+${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
+  return showForm(visit, { wrong, button: 'Create', cancel: url }, fields);
 }
 
 /** Shows the key itself, once. */
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
     return html`<p class="notice" role="status">This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.</p>
-${factsOf(key)}<p><a role="button" href="${url}">To the list</a></p>`;
+${keyFacts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
   }
   return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
 <label for="api-key">API key</label>
 <textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
 <button type="button" data-copy-text="${apiKey}" hidden>Copy</button>
-${factsOf(key)}
+${keyFacts(key)}
 <p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
 }
 
@@ -183,23 +183,23 @@ function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
   const trail = (name: string, value: string, text: string) =>
     html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
   return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
-${factsOf(key)}
-<p>Created ${fullTimeOf(key.created_at)} by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>
+${keyFacts(key)}
+<p>Created ${showFullTime(key.created_at)} by ${showActor(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>
 ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'Audit records of its calls')} ${trail('resource_id', key.key_id, 'Audit records of its changes')}</p>`}
 <p><a href="${url}">To the list</a></p>`;
 }
 
-function factsOf(key: ApiKey): Html {
+function keyFacts(key: ApiKey): Html {
   return facts([
     ['Name', key.name],
     ['Id', html`<code>${key.key_id}</code>`],
-    ['Status', statusOf(key.status)],
+    ['Status', showStatus(key.status)],
     ['Environment', key.environment],
     ['Scopes', tags(key.scopes)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],
-    ['Expires', fullTimeOf(key.expires_at)],
-    ['Revoked', key.revoked_at !== null && fullTimeOf(key.revoked_at)],
-    ['Last used', key.last_used_at === null ? 'never' : fullTimeOf(key.last_used_at)],
+    ['Expires', showFullTime(key.expires_at)],
+    ['Revoked', key.revoked_at !== null && showFullTime(key.revoked_at)],
+    ['Last used', key.last_used_at === null ? 'never' : showFullTime(key.last_used_at)],
   ]);
 }
 
@@ -213,14 +213,14 @@ const overlaps = [
 
 function rotationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {
   const fields = html`<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
-${factsOf(key)}
-<label>The old key <select name="overlap_seconds">${optionsOf(overlaps, 86_400)}</select></label>`;
-  return formOf(visit, { wrong, button: 'Rotate', cancel: url }, fields);
+${keyFacts(key)}
+<label>The old key <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>`;
+  return showForm(visit, { wrong, button: 'Rotate', cancel: url }, fields);
 }
 
 function revocationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {
   const fields = html`<p role="alert">Every program that uses this key, or a key that it was rotated from or to, stops working within two seconds. This cannot be undone.</p>
-${factsOf(key)}
+${keyFacts(key)}
 <label><input type="checkbox" name="descendants" value="yes"> Also revoke every key that was created or rotated with it</label>`;
-  return formOf(visit, { wrong, button: 'Revoke the key', cancel: url, isDangerous: true }, fields);
+  return showForm(visit, { wrong, button: 'Revoke the key', cancel: url, isDangerous: true }, fields);
 }

@@ -9,15 +9,15 @@ import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
-import { holderOf } from '../html/owners.ts';
+import { readHolder } from '../html/owners.ts';
 import { idLink, type ShownChange } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
+import { clientName } from './client-views.ts';
 
 /** What an approval would change, from the request and from what is true now, as far as the person may see it. */
 
 type Body = Record<string, unknown>;
 
-export async function effectsOf(visit: PageRequest, { request }: Approval): Promise<ShownChange[]> {
+export async function findEffects(visit: PageRequest, { request }: Approval): Promise<ShownChange[]> {
   const { operation, path, body } = request;
   const id = path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
   switch (operation) {
@@ -29,9 +29,9 @@ export async function effectsOf(visit: PageRequest, { request }: Approval): Prom
         [body['to_account_id'], 1n],
       ]);
     case 'capture_hold':
-      return captureOf(visit, id, body);
+      return describeCapture(visit, id, body);
     case 'reverse_transaction':
-      return reversalOf(visit, id);
+      return describeReversal(visit, id);
     case 'change_account_status': {
       const account = await read<Account>(visit, `/accounts/${id}`);
       return [await of(visit, id, account, account?.status ?? null, String(body['status']))];
@@ -62,7 +62,7 @@ const opened = ({ initial_deposit, currency }: Body): string =>
 
 async function ofClient(visit: PageRequest, id: string, kind: string, before: string | null, after: string) {
   const client = visit.person.scopes.has('clients:read') ? await read<Client>(visit, `/clients/${id}`) : undefined;
-  return { what: html`${kind} of ${idLink(id, client && nameOf(client))}`, before, after };
+  return { what: html`${kind} of ${idLink(id, client && clientName(client))}`, before, after };
 }
 
 /** A change of an account, which is named as people know it. */
@@ -73,8 +73,8 @@ async function of(
   before: string | null,
   after: string | null,
 ): Promise<ShownChange> {
-  const holder = account && (await known(holderOf(visit, account)));
-  const what = html`${idLink(id, account?.account_number)}${holder && html`, <strong>${nameOf(holder)}</strong>`}`;
+  const holder = account && (await known(readHolder(visit, account)));
+  const what = html`${idLink(id, account?.account_number)}${holder && html`, <strong>${clientName(holder)}</strong>`}`;
   return { what, before, after };
 }
 
@@ -112,7 +112,7 @@ function after(account: Account | undefined, { amount, currency: given }: Body, 
     : `${sign < 0n ? '−' : '+'}${amountText(fromMinor(moved, currency), currency)}`;
 }
 
-async function captureOf(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
+async function describeCapture(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
   const hold = await read<Hold>(visit, `/holds/${id}`);
   if (hold === undefined) return [];
   const { account_id, amount, captured_amount, currency } = hold;
@@ -125,7 +125,7 @@ async function captureOf(visit: PageRequest, id: string, body: Body): Promise<Sh
   return movements(visit, { amount: body['amount'] ?? left }, moved);
 }
 
-async function reversalOf(visit: PageRequest, id: string): Promise<ShownChange[]> {
+async function describeReversal(visit: PageRequest, id: string): Promise<ShownChange[]> {
   const original = await read<Transaction>(visit, `/transactions/${id}`);
   if (original === undefined) return [];
   const { account_id, direction, counterparty_account_id: other, amount, transaction_type } = original;

@@ -5,9 +5,9 @@ import { isCurrency } from '#libs/contracts/money.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { addFormPage, enteredIn, idempotencyKeyOf, inputOf, once, problem, type Wrong } from '../html/forms.ts';
+import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
@@ -16,19 +16,19 @@ import {
   changeTable,
   desk,
   facts,
-  fullTimeOf,
+  fieldWords,
   idLink,
   idText,
-  pageOf,
   parts,
+  resourcePage,
   type ShownChange,
-  statusOf,
+  showFullTime,
+  showStatus,
+  showTime,
   table,
-  timeOf,
-  wordsOf,
 } from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
-import { effectsOf } from './approval-effects.ts';
+import { findEffects } from './approval-effects.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
@@ -69,7 +69,7 @@ const lists: readonly Shows[] = [
 export function addApprovals(app: FastifyInstance): void {
   for (const list of lists) addList(app, list);
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
-    content: await countOf(visit),
+    content: await showCount(visit),
   }));
   const page = { title: 'Approval', ...everybody };
   addFormPage(app, `${approvalsUrl}/:approval_id`, page, { draw, take: decide }, 'approvals:write');
@@ -78,7 +78,7 @@ export function addApprovals(app: FastifyInstance): void {
 async function decide(visit: PageRequest): Promise<PageResult> {
   const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
   // Each of the two buttons sends a separate request.
-  const key = idempotencyKeyOf(visit);
+  const key = enteredIdempotencyKey(visit);
   const body = enteredIn(['reason'], visit.fields);
   const page = `${approvalsUrl}/${visit.id}`;
   try {
@@ -92,7 +92,7 @@ async function decide(visit: PageRequest): Promise<PageResult> {
 }
 
 function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows): void {
-  const listOf = (visit: PageRequest): List<Approval> => ({
+  const approvalList = (visit: PageRequest): List<Approval> => ({
     ...list,
     path,
     pageSize: 25,
@@ -104,11 +104,11 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
       return parts('Approvals', links);
     },
     async show(rows, sorting) {
-      const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
+      const [accounts, names] = await Promise.all([readAccounts(visit, rows), readNames(visit, rows)]);
       return approvalTable(rows, accounts, names, sorting, url === approvalsUrl);
     },
   });
-  addListPage(app, url, { title, ...everybody }, listOf, columns);
+  addListPage(app, url, { title, ...everybody }, approvalList, columns);
 }
 
 const columns: CsvColumn<Approval>[] = [
@@ -124,22 +124,22 @@ const columns: CsvColumn<Approval>[] = [
   'reason',
 ];
 
-const namesOf = (visit: PageRequest, rows: readonly Approval[]) =>
-  keyNamesOf(visit, rows, 'requested_by', 'decided_by');
+const readNames = (visit: PageRequest, rows: readonly Approval[]) =>
+  readKeyNames(visit, rows, 'requested_by', 'decided_by');
 
 async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
   const [accounts, names, effects] = await Promise.all([
-    accountsOf(visit, [approval]),
-    namesOf(visit, [approval]),
-    approval.status === 'Waiting' ? effectsOf(visit, approval) : [],
+    readAccounts(visit, [approval]),
+    readNames(visit, [approval]),
+    approval.status === 'Waiting' ? findEffects(visit, approval) : [],
   ]);
   const content = approvalPage(visit, approval, { accounts, names, effects }, wrong);
-  return { title: summaryOf(approval, accounts), content };
+  return { title: summarize(approval, accounts), content };
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
-function accountsOf(visit: PageRequest, rows: readonly Approval[]): Promise<Known> {
+function readAccounts(visit: PageRequest, rows: readonly Approval[]): Promise<Known> {
   const texts = rows.flatMap(({ summary, request }) => [summary, request.path]);
   const ids = texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []);
   return accountsBy(visit, ids);
@@ -154,7 +154,7 @@ export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<s
 }
 
 /** The number in the navigation, which loads it. If it cannot be read, it is omitted. */
-async function countOf(visit: PageRequest): Promise<Html> {
+async function showCount(visit: PageRequest): Promise<Html> {
   const waiting = (await known(countWaiting(visit))) ?? '0';
   return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
 }
@@ -192,7 +192,7 @@ function withAmounts(text: string, action: ApprovalAction): string {
 }
 
 /** Says in one sentence what was asked for. */
-const summaryOf = ({ summary, action }: Approval, accounts: Known): string =>
+const summarize = ({ summary, action }: Approval, accounts: Known): string =>
   withNumbers(withAmounts(summary, action), accounts);
 
 /** Does the same as withNumbers, with links to the resources. */
@@ -216,18 +216,18 @@ function approvalTable(
         title: 'Asked',
         sort,
         show: (row) =>
-          html`<a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${timeOf(row.requested_at)}</a>`,
+          html`<a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${showTime(row.requested_at)}</a>`,
       },
       {
         title: 'What',
         show: (row) =>
-          html`<strong>${actionWords[row.action]}</strong><br><span class="details">${summaryOf(row, accounts)}</span>`,
+          html`<strong>${actionWords[row.action]}</strong><br><span class="details">${summarize(row, accounts)}</span>`,
       },
-      { title: 'Asked by', show: ({ requested_by }) => actorOf(requested_by, names) },
+      { title: 'Asked by', show: ({ requested_by }) => showActor(requested_by, names) },
       {
         title: 'Status',
         show: (row) =>
-          html`${statusOf(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${actorOf(row.decided_by, names)}<br>${timeOf(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
+          html`${showStatus(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
       },
     ],
     rows,
@@ -268,7 +268,7 @@ function approvalPage(
 ${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
-${outcomeOf(approval)}
+${showOutcome(approval)}
 ${desk(
   'What was asked for',
   html`<h2>What was asked for</h2>${facts([
@@ -276,13 +276,13 @@ ${desk(
     ['About', idsIn(request.path) !== '' && linked(idsIn(request.path), accounts)],
     ...Object.entries(request.body).map(
       ([name, value]) =>
-        [labelOf(name), html`<span class="wide">${valueOf(name, value, approval, accounts)}</span>`] as const,
+        [fieldLabel(name), html`<span class="wide">${showValue(name, value, approval, accounts)}</span>`] as const,
     ),
-    ['Status', statusOf(status)],
-    ['Asked by', actorOf(requested_by, names)],
-    ['Asked', fullTimeOf(requested_at)],
-    ['Expires', status === 'Waiting' && fullTimeOf(expires_at)],
-    ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
+    ['Status', showStatus(status)],
+    ['Asked by', showActor(requested_by, names)],
+    ['Asked', showFullTime(requested_at)],
+    ['Expires', status === 'Waiting' && showFullTime(expires_at)],
+    ['Decided', decided_by !== null && html`${showFullTime(decided_at)} by ${showActor(decided_by, names)}`],
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}`,
@@ -294,13 +294,14 @@ ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 }
 
 /** The request may contain a `reason`, which differs from that of the decision. */
-const labelOf = (name: string): string => (name === 'reason' ? 'Reason given' : wordsOf(name.replace(/_id$/, '')));
+const fieldLabel = (name: string): string =>
+  name === 'reason' ? 'Reason given' : fieldWords(name.replace(/_id$/, ''));
 
-function valueOf(name: string, value: unknown, { request: { body } }: Approval, accounts: Known): Html | string {
+function showValue(name: string, value: unknown, { request: { body } }: Approval, accounts: Known): Html | string {
   if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
   if (/^(amount|initial_deposit)$/.test(name) && /^\d+(\.\d+)?$/.test(value))
     return moneyText(value, body['currency'] === undefined ? null : String(body['currency']));
-  return pageOf(value) === undefined ? value : idLink(value, accounts.get(value)?.account_number);
+  return resourcePage(value) === undefined ? value : idLink(value, accounts.get(value)?.account_number);
 }
 
 const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).join(', ');
@@ -308,14 +309,14 @@ const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ??
 function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}
+${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}
 <div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
 </form>`;
 }
 
 const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id', 'client_id'];
 
-function outcomeOf({ status, outcome }: Approval): Html | false {
+function showOutcome({ status, outcome }: Approval): Html | false {
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
@@ -325,6 +326,8 @@ function outcomeOf({ status, outcome }: Approval): Html | false {
     string,
     unknown
   >;
-  const id = ids.map((name) => made[name]).find((value) => typeof value === 'string' && pageOf(value) !== undefined);
+  const id = ids
+    .map((name) => made[name])
+    .find((value) => typeof value === 'string' && resourcePage(value) !== undefined);
   return html`<p class="notice" role="status"><strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}</p>`;
 }

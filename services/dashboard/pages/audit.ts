@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { idText, resourceLink, table, timeOf } from '../html/show.ts';
+import { idText, resourceLink, showTime, table } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
 
@@ -54,7 +54,7 @@ const showsReads = (query: URLSearchParams) =>
 
 /** Adds the page of the audit: who did what, or was refused. */
 export function addAudit(app: FastifyInstance): void {
-  addListPage(app, url, { title: 'Audit', scope: 'audit:read' }, listOf, columns);
+  addListPage(app, url, { title: 'Audit', scope: 'audit:read' }, auditList, columns);
 }
 
 const columns: CsvColumn<AuditRecord>[] = [
@@ -69,8 +69,8 @@ const columns: CsvColumn<AuditRecord>[] = [
   { title: 'details', value: (row) => JSON.stringify(row.details) },
 ];
 
-async function listOf(visit: PageRequest): Promise<List<AuditRecord>> {
-  const names = await keyNamesOf(visit, [{ actor: 'key:' }], 'actor');
+async function auditList(visit: PageRequest): Promise<List<AuditRecord>> {
+  const names = await readKeyNames(visit, [{ actor: 'key:' }], 'actor');
   return {
     path: '/admin/audit',
     ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
@@ -100,7 +100,7 @@ function records(
   return table<OneRequest>(
     'Audit records',
     [
-      { title: 'When', sort, show: ({ first }) => timeOf(first.created_at) },
+      { title: 'When', sort, show: ({ first }) => showTime(first.created_at) },
       {
         title: 'Who',
         show: ({ first: { actor, address } }) =>

@@ -4,7 +4,7 @@ import { NumberText } from '#libs/contracts/money.ts';
 import { listViolations } from '#libs/contracts/violations.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
-import { availableOf, refusalText } from './counter-instructions.ts';
+import { availableBalance, refusalText } from './counter-instructions.ts';
 
 /** Determines which lines of a file can be sent, and why the others cannot. Pure. */
 
@@ -45,8 +45,8 @@ export function checkLines(
   const seen = new Set<string>();
   const checked: Checked = { payments: [], refused: [], repeated: [] };
   for (const line of lines) {
-    const payment = paymentOf(line, accounts, scopes);
-    const reason = typeof payment === 'string' ? payment : shortOf(payment, left, mode);
+    const payment = toPayment(line, accounts, scopes);
+    const reason = typeof payment === 'string' ? payment : findShortage(payment, left, mode);
     if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
     else {
       checked.payments.push(payment);
@@ -60,7 +60,7 @@ export function checkLines(
 }
 
 /** Returns the payment of a line, or why the line is refused. */
-function paymentOf(
+function toPayment(
   line: FileLine,
   accounts: ReadonlyMap<string, Account>,
   scopes: ReadonlySet<string>,
@@ -78,7 +78,7 @@ function paymentOf(
   const isCash = from === undefined || to === undefined;
   const needed = isCash ? 'transactions:write' : 'transfers:write';
   if (!scopes.has(needed)) return `Your permissions do not allow ${isCash ? 'cash' : 'transfers'}.`;
-  const code = codeOf(from, to);
+  const code = findRefusalCode(from, to);
   if (code !== undefined) return refusalText(code, { from, to });
   if (line.currency !== '' && line.currency.toUpperCase() !== account.currency)
     return `The account is in ${account.currency}, not in ${line.currency.slice(0, 10)}.`;
@@ -98,7 +98,7 @@ export interface SentPayment {
   currency: string;
 }
 
-export const sentOf = ({ line: { fault: _, ...line }, from, to, amount, currency }: Payment): SentPayment => ({
+export const toSentPayment = ({ line: { fault: _, ...line }, from, to, amount, currency }: Payment): SentPayment => ({
   line,
   amount,
   currency,
@@ -110,7 +110,7 @@ export const sentOf = ({ line: { fault: _, ...line }, from, to, amount, currency
  * The item of the batch for one payment. It contains the line number of the file, so that results can be matched to
  * lines for as long as the batch is kept.
  */
-export function itemOf({ line, from_id, to_id, currency }: SentPayment, amount: unknown) {
+export function toBatchItem({ line, from_id, to_id, currency }: SentPayment, amount: unknown) {
   const { description, reference } = line;
   const common = {
     amount,
@@ -127,14 +127,14 @@ export function itemOf({ line, from_id, to_id, currency }: SentPayment, amount: 
 
 /** Returns the rule of the API that the payment violates. */
 function brokenRule(payment: Payment): string | undefined {
-  const { transaction, transfer } = itemOf(sentOf(payment), new NumberText(payment.amount));
+  const { transaction, transfer } = toBatchItem(toSentPayment(payment), new NumberText(payment.amount));
   const read = transfer
     ? endpoints.create_transfer.body.safeParse(transfer)
     : endpoints.create_transaction.body.safeParse(transaction);
   return read.error && `The ${listViolations(read.error, transfer ?? transaction, 'unknown_field')[0]?.message}.`;
 }
 
-function codeOf(from: Account | undefined, to: Account | undefined): string | undefined {
+function findRefusalCode(from: Account | undefined, to: Account | undefined): string | undefined {
   if (from && from === to) return 'same_account';
   const isCash = from === undefined || to === undefined;
   if (from?.account_type === 'Loan' || (isCash && to?.account_type === 'Loan')) return 'invalid_account_type';
@@ -147,10 +147,10 @@ function codeOf(from: Account | undefined, to: Account | undefined): string | un
  * otherwise deducts it. In independent mode the lines are decided in any order, so money from earlier lines is
  * not counted.
  */
-function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
-  const leftOf = (account: Account) =>
-    left.get(account.account_id) ?? (account.account_type === 'Loan' ? account.balance : availableOf(account));
-  const less = (account: Account) => sumText(leftOf(account), amount, currency, -1n);
+function findShortage({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
+  const remaining = (account: Account) =>
+    left.get(account.account_id) ?? (account.account_type === 'Loan' ? account.balance : availableBalance(account));
+  const less = (account: Account) => sumText(remaining(account), amount, currency, -1n);
   if (from && less(from).startsWith('-'))
     return left.has(from.account_id)
       ? 'The payments above leave too little money in the account.'
@@ -161,12 +161,12 @@ function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode
       : refusalText('amount_exceeds_outstanding', { to });
   if (from) left.set(from.account_id, less(from));
   if (to?.account_type === 'Loan') left.set(to.account_id, less(to));
-  else if (to && mode === 'atomic') left.set(to.account_id, sumText(leftOf(to), amount, currency, 1n));
+  else if (to && mode === 'atomic') left.set(to.account_id, sumText(remaining(to), amount, currency, 1n));
   return undefined;
 }
 
 /** The names of the kinds of payments. */
-export const kindOf = ({ from, to }: Pick<Payment, 'from' | 'to'>): string => {
+export const paymentKind = ({ from, to }: Pick<Payment, 'from' | 'to'>): string => {
   if (from === undefined) return 'Deposit';
   if (to === undefined) return 'Withdrawal';
   return to.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';

@@ -17,12 +17,12 @@ export async function linesIn(text: string): Promise<{ lines: FileLine[] } | { w
   const lines: FileLine[] = [];
   let names: string[] | undefined;
   try {
-    for await (const { line, fields, fault } of csvRecords(piecesOf(text), { bytes: maxBytes, rows: maxPayments })) {
+    for await (const { line, fields, fault } of csvRecords(splitPieces(text), { bytes: maxBytes, rows: maxPayments })) {
       if (names === undefined) {
         names = fields.map((name) => name.toLowerCase().replace(/ account$/, ''));
         const wrong = headWrong(names);
         if (wrong !== undefined) return { wrong };
-      } else lines.push({ ...lineOf(names, fields), line, fault });
+      } else lines.push({ ...toColumns(names, fields), line, fault });
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
@@ -33,7 +33,7 @@ export async function linesIn(text: string): Promise<{ lines: FileLine[] } | { w
 }
 
 /** Other requests run between the pieces, because a large file takes a while. */
-async function* piecesOf(text: string): AsyncGenerator<string, void> {
+async function* splitPieces(text: string): AsyncGenerator<string, void> {
   for (const [piece] of text.matchAll(/[^]{1,8192}/gu)) {
     await otherRequests();
     yield piece;
@@ -49,7 +49,7 @@ function headWrong(names: string[]): string | undefined {
   return new Set(names).size < names.length ? 'A column is named twice in the first line.' : undefined;
 }
 
-function lineOf(names: string[], fields: string[]): Record<Column, string> {
+function toColumns(names: string[], fields: string[]): Record<Column, string> {
   const values = columns.map((name) => [name, fields[names.indexOf(name)]?.trim() ?? '']);
   const { from, to, ...rest } = Object.fromEntries(values) as Record<Column, string>;
   return { from: from.toUpperCase(), to: to.toUpperCase(), ...rest };

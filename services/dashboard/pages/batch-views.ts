@@ -1,18 +1,18 @@
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorOf, type KeyNames } from '../html/actors.ts';
+import { type KeyNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
-import { confirmation, inputOf, once, problem, reason, type Wrong } from '../html/forms.ts';
+import { confirmation, once, problem, reason, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { addressOf, pager, type Sorting } from '../html/lists.ts';
+import { pager, type Sorting, withQuery } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
-import { facts, idLink, idText, numeric, parts, statusOf, table, timeOf } from '../html/show.ts';
-import { type Checked, kindOf, type Payment, type RefusedLine } from './batch-check.ts';
+import { facts, idLink, idText, numeric, parts, showStatus, showTime, table } from '../html/show.ts';
+import { type Checked, type Payment, paymentKind, type RefusedLine } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
-import { idOfPosting, reasonOf } from './counter-instructions.ts';
+import { explainRefusal, idOfPosting } from './counter-instructions.ts';
 
 /** The pages of batches. */
 
@@ -40,7 +40,7 @@ With both it is a transfer or a loan repayment. With only to, cash is paid in; w
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
 <h2>Files that were sent</h2>
-<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of a batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
+<form class="narrow" method="get" action="${batchesUrl}">${showField({ name: 'batch', label: 'Number of a batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
 <div class="actions"><button class="secondary">Show</button></div></form>`;
 }
 
@@ -49,13 +49,13 @@ export type Names = ReadonlyMap<string, string>;
 
 /** The number of payments of each kind, and their total. */
 function sums(payments: readonly Payment[]): Html {
-  const groups = Map.groupBy(payments, (payment) => `${kindOf(payment)} ${payment.currency}`);
+  const groups = Map.groupBy(payments, (payment) => `${paymentKind(payment)} ${payment.currency}`);
   return facts(
     [...groups.values()].map((rows) => {
       const [{ currency }] = rows as [Payment, ...Payment[]];
       const total = rows.reduce((sum, { amount }) => sumText(sum, amount, currency, 1n), '0');
       return [
-        `${kindOf(rows[0] as Payment)}s`,
+        `${paymentKind(rows[0] as Payment)}s`,
         html`${String(rows.length)}, together <strong>${amountText(total, currency)}</strong>`,
       ] as const;
     }),
@@ -119,7 +119,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
     'Payments',
     [
       numeric('Line', ({ line }) => String(line.line)),
-      { title: 'What', show: kindOf },
+      { title: 'What', show: paymentKind },
       { title: 'From', show: ({ from }) => place(from) },
       { title: 'To', show: ({ to }) => place(to) },
       numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
@@ -136,7 +136,7 @@ function doubts(before: readonly BatchSummary[], repeated: readonly number[]): H
   if (before.length + repeated.length === 0) return undefined;
   const sent = before.map(
     (batch) =>
-      html`<li><a href="${batchesUrl}/${batch.batch_id}">${fileOf(batch)}</a>, ${timeOf(batch.created_at)} by ${actorOf(batch.actor)}: ${String(batch.counts.completed)} posted, ${sumsOf(batch) || 'nothing yet'}</li>`,
+      html`<li><a href="${batchesUrl}/${batch.batch_id}">${showFileName(batch)}</a>, ${showTime(batch.created_at)} by ${showActor(batch.actor)}: ${String(batch.counts.completed)} posted, ${sumsText(batch) || 'nothing yet'}</li>`,
   );
   return html`<div class="notice wrong" role="alert">
 ${before.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
@@ -154,9 +154,9 @@ export function askAgain(
 ${confirmForm(visit, { action: sendUrl, sealed, button: 'Send', leave, fields: doubts(before, repeated) })}`;
 }
 
-const fileOf = ({ metadata, external_id, batch_id }: BatchSummary): Html | string =>
+const showFileName = ({ metadata, external_id, batch_id }: BatchSummary): Html | string =>
   metadata?.['file_name'] ?? external_id ?? idText(batch_id);
-const sumsOf = ({ totals }: BatchSummary): string =>
+const sumsText = ({ totals }: BatchSummary): string =>
   totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
 
 /** The list of batches. */
@@ -164,13 +164,16 @@ export function batchTable(rows: readonly BatchSummary[], names: KeyNames, sort:
   return table<BatchSummary>(
     'Files that were sent',
     [
-      { title: 'Sent', show: ({ created_at }) => timeOf(created_at), sort },
-      { title: 'File', show: (row) => html`<a class="long" href="${batchesUrl}/${row.batch_id}">${fileOf(row)}</a>` },
-      { title: 'Who', show: ({ actor }) => actorOf(actor, names) },
-      { title: 'State', show: ({ status }) => statusOf(status === 'Refused' ? 'Failed' : status, states[status]) },
+      { title: 'Sent', show: ({ created_at }) => showTime(created_at), sort },
+      {
+        title: 'File',
+        show: (row) => html`<a class="long" href="${batchesUrl}/${row.batch_id}">${showFileName(row)}</a>`,
+      },
+      { title: 'Who', show: ({ actor }) => showActor(actor, names) },
+      { title: 'State', show: ({ status }) => showStatus(status === 'Refused' ? 'Failed' : status, states[status]) },
       numeric('Posted', ({ counts }) => String(counts.completed)),
       numeric('Refused', ({ counts }) => String(counts.failed)),
-      numeric('Total', sumsOf),
+      numeric('Total', sumsText),
     ],
     rows,
     'No file was sent yet.',
@@ -223,7 +226,7 @@ export function resultRow({ index, status, transaction, transfer, error }: ItemR
     currency: posting?.currency ?? null,
     reference: transaction?.reference ?? '',
     description: posting?.description ?? '',
-    reason: error === undefined ? '' : reasonOf(error.code),
+    reason: error === undefined ? '' : explainRefusal(error.code),
     id: posting && idOfPosting(posting),
   };
 }
@@ -246,7 +249,7 @@ export function batchPage(visit: PageRequest, { batch, rows, numbers, isRefusedO
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);
   const isPending = status === 'Pending';
-  return html`<div id="batch"${isPending && html` hx-get="${addressOf(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
+  return html`<div id="batch"${isPending && html` hx-get="${withQuery(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
     ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.</p>
@@ -259,7 +262,7 @@ ${facts([
   ['Not known yet', isPending && String(counts.pending)],
   ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is posted' : 'the others are posted'],
   ['File', batch.metadata?.['file_name']],
-  ['Sent', html`${timeOf(batch.created_at)} by ${actorOf(batch.actor)}`],
+  ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor)}`],
   ['Number of the batch', html`<code>${batch_id}</code>`],
 ])}
 <p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>
@@ -280,7 +283,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
       numeric('Line', ({ line }) => line),
       {
         title: 'Status',
-        show: ({ status, id }) => statusOf(status, id === undefined ? words[status] : idLink(id, words[status])),
+        show: ({ status, id }) => showStatus(status, id === undefined ? words[status] : idLink(id, words[status])),
       },
       { title: 'Why', show: ({ reason: why }) => html`<span class="text">${why}</span>` },
       { title: 'What', show: ({ kind }) => kind },

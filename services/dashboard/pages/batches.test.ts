@@ -14,7 +14,7 @@ const url = '/admin/ui/counter/batches';
 const batch_id = `bat_${'a'.repeat(32)}`;
 const clerk = 'accounts:read transactions:read transactions:write transfers:write';
 const ledger = { ...samples.ledger, status: 'Active', balance: '100.00', available_balance: '60.00' };
-const idOf: Record<string, string> = { 'SAV-1': ids.account, 'SAV-2': ids.other };
+const idsByNumber: Record<string, string> = { 'SAV-1': ids.account, 'SAV-2': ids.other };
 const head = { totals: [], actor: 'key:x', created_at: '2026-01-02T03:04:05.678Z' };
 const file = 'from,to,amount,description\nSAV-1,SAV-2,"1,5",a\nSAV-9,SAV-2,1,\n,SAV-2,3,\n';
 
@@ -26,15 +26,15 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   made.sent.length = 0;
-  const numberOf = (id: unknown) => (id === ids.account ? 'SAV-1' : 'SAV-2');
+  const toNumber = (id: unknown) => (id === ids.account ? 'SAV-1' : 'SAV-2');
   answers = {
     get_balance_by_number: ({ account_number }) => {
-      const account_id = idOf[String(account_number)];
+      const account_id = idsByNumber[String(account_number)];
       return account_id === undefined
         ? refused('account_not_found')
         : ok({ account_id, account_number, balance: '100', currency: 'USD' });
     },
-    get_account: ({ account_id }) => ok({ ...samples.master, account_id, account_number: numberOf(account_id) }),
+    get_account: ({ account_id }) => ok({ ...samples.master, account_id, account_number: toNumber(account_id) }),
     get_ledger_accounts: ({ account_ids }) =>
       ok((account_ids as string[]).map((account_id) => ({ ...ledger, account_id }))),
     list_accounts: ({ account_ids }) =>
@@ -44,24 +44,24 @@ beforeEach(() => {
           .map((account_id) => ({
             ...samples.master,
             account_id,
-            account_number: numberOf(account_id),
+            account_number: toNumber(account_id),
           })),
       }),
     list_batches: ok({ items: [] }),
-    create_batch: (data) => ok({ results: (data['items'] as object[]).map((_, index) => resultOf(index)) }),
+    create_batch: (data) => ok({ results: (data['items'] as object[]).map((_, index) => itemResult(index)) }),
     get_batch: ok({
       batch_id,
       mode: 'independent',
       status: 'Completed',
       counts: { completed: 1, failed: 1, pending: 0 },
       ...head,
-      results: [resultOf(0), resultOf(1)],
+      results: [itemResult(0), itemResult(1)],
     }),
   };
 });
 afterAll(() => made.app.close());
 
-const resultOf = (index: number) =>
+const itemResult = (index: number) =>
   index === 0
     ? { index, status: 'Completed', transfer: { ...samples.transfer, metadata: { line: '2' } } }
     : {
@@ -71,7 +71,7 @@ const resultOf = (index: number) =>
         error: { code: 'balance_limit_exceeded', message: 'words of the API' },
       };
 
-const textOf = (page: string) =>
+const visibleText = (page: string) =>
   page
     .replaceAll('\u00a0', '')
     .replace(/<[^>]*>/g, ' ')
@@ -105,7 +105,7 @@ describe('a file', () => {
   it('is checked line by line, and sent once under the key of the form', async () => {
     const { answer, send } = await upload({ idempotency_key: 'k', mode: 'independent' }, file);
     expect(answer.statusCode).toBe(200);
-    expect(textOf(answer.body)).toMatch(
+    expect(visibleText(answer.body)).toMatch(
       /wages &lt;b&gt;.csv Can be sent 2 payments Cannot be sent 1 .*3 There is no account SAV-9/,
     );
     expect(commands()).toEqual([]);
@@ -161,10 +161,10 @@ describe('a file', () => {
     const asked = await send();
     expect(asked.statusCode).toBe(409);
     for (const text of ['same content was sent before', 'wages of may.csv', 'bob', '2 posted', '4.50 USD'])
-      expect(textOf(asked.body)).toContain(text);
+      expect(visibleText(asked.body)).toContain(text);
     expect([hidden(asked.body, 'of'), commands()]).toEqual([of, []]);
     const { answer } = await upload({ idempotency_key: 'k' }, file);
-    expect(textOf(answer.body)).toContain('same content was sent before');
+    expect(visibleText(answer.body)).toContain('same content was sent before');
     const confirmed = await post(`${url}/sending`, { csrf_token: session.csrf, of, confirmed: 'yes' });
     expect([confirmed.statusCode, commands().length]).toEqual([303, 1]);
     // The list now has this form's own batch, too.
@@ -190,14 +190,14 @@ describe('a file', () => {
 
   it('with equal lines is sent only with a tick', async () => {
     const { answer, send, post, session, of } = await upload({}, 'to,amount\nSAV-2,5\nSAV-2,7\nSAV-2,5.00\n');
-    expect(textOf(answer.body)).toContain('more than once: see line 4');
+    expect(visibleText(answer.body)).toContain('more than once: see line 4');
     expect([(await send()).statusCode, commands()]).toEqual([409, []]);
     expect((await post(`${url}/sending`, { csrf_token: session.csrf, of, confirmed: 'yes' })).statusCode).toBe(303);
   });
 
   it('with 1,500.75 without quotation marks pays nothing for that line', async () => {
     const { answer, send } = await upload({}, 'from,to,amount\nSAV-1,SAV-2,1,500.75\n,SAV-2,3\n');
-    expect(textOf(answer.body)).toContain('2 The line has 4 values, but the first line has 3 names.');
+    expect(visibleText(answer.body)).toContain('2 The line has 4 values, but the first line has 3 names.');
     await send();
     const [sent] = commands().map(({ value }) => JSON.parse(String(value)) as { items: object[] });
     expect(sent?.items).toMatchObject([{ transaction: { amount: '3' } }]);
@@ -206,14 +206,14 @@ describe('a file', () => {
   it('with a line that the API would not accept does not promise to send it', async () => {
     const rows = ['SAV-2,1,turned \u202e', 'SAV-2,2,ok'];
     const { answer, send } = await upload({}, `to,amount,description\n${rows.join('\n')}`);
-    expect(textOf(answer.body)).toMatch(/2 The description must not contain/);
-    expect(textOf(answer.body)).toContain('Can be sent 1 payment Cannot be sent 1');
+    expect(visibleText(answer.body)).toMatch(/2 The description must not contain/);
+    expect(visibleText(answer.body)).toContain('Can be sent 1 payment Cannot be sent 1');
     expect((await send()).statusCode).toBe(303);
   });
 
   it('with a refused line is not sent if it is all or nothing', async () => {
     const { answer, of } = await upload({ mode: 'atomic' }, file);
-    expect([textOf(answer.body).includes('This file cannot be sent'), of]).toEqual([true, '']);
+    expect([visibleText(answer.body).includes('This file cannot be sent'), of]).toEqual([true, '']);
   });
 
   it('of more than 500 payments cannot be all or nothing; one that is too large is refused', async () => {
@@ -286,19 +286,19 @@ describe('its outcome', () => {
     const { send } = await upload({}, file);
     const { body, statusCode } = await send();
     expect(statusCode).toBe(400);
-    expect(textOf(body)).toContain('nothing was posted');
-    expect(textOf(body)).toContain('4 A second person must approve this');
+    expect(visibleText(body)).toContain('nothing was posted');
+    expect(visibleText(body)).toContain('4 A second person must approve this');
     expect(body).not.toContain('words of the API');
   });
 
   it('is shown by line, with reasons, and as a file', async () => {
     const { get } = made.signedIn(clerk);
-    const page = textOf((await get(`${url}/${batch_id}`)).body);
+    const page = visibleText((await get(`${url}/${batch_id}`)).body);
     expect(page).toContain('1 of 2 payments were refused.');
     expect(page).toMatch(/2 posted Transfer SAV-1 SAV-2 5.00 USD/);
     expect(page).toContain('4 refused The balance would be larger than the bank allows.');
     expect(page).not.toContain('words of the API');
-    const only = textOf((await get(`${url}/${batch_id}?only=refused`)).body);
+    const only = visibleText((await get(`${url}/${batch_id}?only=refused`)).body);
     expect([only.includes('4 refused'), only.includes('2 posted')]).toEqual([true, false]);
     const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
     expect(csv).toContain(
@@ -313,12 +313,12 @@ describe('its outcome', () => {
       status: 'Pending',
       counts: { completed: 1, failed: 0, pending: 1 },
       ...head,
-      results: [resultOf(0), { index: 1, status: 'Pending' }],
+      results: [itemResult(0), { index: 1, status: 'Pending' }],
     });
     const { body } = await made.signedIn(clerk).get(`${url}/${batch_id}`);
     expect(body).toContain(`hx-get="${url}/${batch_id}"`);
-    expect(textOf(body)).toContain('1 of 2 payments are decided.');
-    expect(textOf(body)).toContain('2 not known yet');
+    expect(visibleText(body)).toContain('1 of 2 payments are decided.');
+    expect(visibleText(body)).toContain('2 not known yet');
   });
 
   it('of a batch that was refused as a whole can also be read by its id', async () => {
@@ -332,6 +332,6 @@ describe('its outcome', () => {
     };
     const { get } = made.signedIn(clerk);
     expect((await get(`${url}?batch=${batch_id}`)).headers.location).toBe(`${url}/${batch_id}`);
-    expect(textOf((await get(`${url}/${batch_id}`)).body)).toContain('Payment 2: There is not enough money');
+    expect(visibleText((await get(`${url}/${batch_id}`)).body)).toContain('Payment 2: There is not enough money');
   });
 });

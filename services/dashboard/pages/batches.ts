@@ -11,14 +11,14 @@ import { listViolations } from '#libs/contracts/violations.ts';
 import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
-import { keyNamesOf } from '../html/actors.ts';
+import { readKeyNames } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
-import { idempotencyKeyOf } from '../html/forms.ts';
+import { enteredIdempotencyKey } from '../html/forms.ts';
 import { addDownload, addForm, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { type List, showList } from '../html/lists.ts';
-import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
-import { checkLines, itemOf, type RefusedLine, sentOf } from './batch-check.ts';
+import { findAccountId, readAccountNumbers, readClients, readTogether } from '../html/owners.ts';
+import { checkLines, type RefusedLine, toBatchItem, toSentPayment } from './batch-check.ts';
 import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
 import {
   askAgain,
@@ -33,9 +33,9 @@ import {
   startPage,
   unknownBatch,
 } from './batch-views.ts';
-import { nameOf } from './client-views.ts';
+import { clientName } from './client-views.ts';
 import { createSealed, isUnknown } from './confirmation.ts';
-import { reasonOf } from './counter-instructions.ts';
+import { explainRefusal } from './counter-instructions.ts';
 
 const lineSchema = z.object({
   line: z.number(),
@@ -90,7 +90,7 @@ const sentFiles = (visit: PageRequest, above: Html): List<BatchSummary> => ({
   path: '/batches',
   pageSize: 20,
   above: () => above,
-  show: async (rows, sort) => batchTable(rows, await keyNamesOf(visit, rows, 'actor'), sort),
+  show: async (rows, sort) => batchTable(rows, await readKeyNames(visit, rows, 'actor'), sort),
 });
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
@@ -105,7 +105,7 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
   if ('wrong' in read) return refuseFile(read.wrong);
   if (mode === 'atomic' && read.lines.length > maxPayments / 2)
     return refuseFile(`At most ${maxPayments / 2} payments can be posted all or none.`);
-  const accounts = await accountsOf(visit, read.lines);
+  const accounts = await findAccounts(visit, read.lines);
   const checked = checkLines(read.lines, accounts, person.scopes, mode);
   const isSendable = checked.payments.length > 0 && (mode === 'independent' || checked.refused.length === 0);
   const instruction = {
@@ -113,14 +113,14 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
     file: nameIn(fields.get('file_name') ?? ''),
     sha256: fields.get('file_sha256') ?? '',
     mode,
-    idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
+    idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     repeated: checked.repeated,
-    payments: checked.payments.map(sentOf),
+    payments: checked.payments.map(toSentPayment),
   };
   const wrong = isSendable ? brokenRule(instruction) : undefined;
   if (wrong !== undefined) return refuseFile(wrong);
   const before = isSendable ? await sentBefore(visit, instruction) : [];
-  const names = await namesOf(visit, [...accounts.values()]);
+  const names = await readOwnerNames(visit, [...accounts.values()]);
   const sealed = isSendable ? instructions.seal(instruction) : undefined;
   const { file } = instruction;
   return {
@@ -136,20 +136,20 @@ function nameIn(given: string): string {
 }
 
 /** The body of POST /batches. The form is stored with the batch, so that a repeat of the form is known from another one. */
-function bodyOf(
+function toBody(
   { mode, payments, sha256, file, idempotency_key: form }: Instruction,
-  numberOf: (amount: string) => unknown = jsonNumber,
+  toAmount: (amount: string) => unknown = jsonNumber,
 ): object {
-  const items = payments.map((payment) => itemOf(payment, numberOf(payment.amount)));
+  const items = payments.map((payment) => toBatchItem(payment, toAmount(payment.amount)));
   return { mode, items, external_id: sha256, metadata: { file_name: file, form } };
 }
 
 /** Reads the request as the API will, and returns why it would be refused as a whole. */
 function brokenRule(instruction: Instruction): string | undefined {
   const { bodyLimit } = endpoints.create_batch;
-  if (Buffer.byteLength(JSON.stringify(bodyOf(instruction))) > bodyLimit)
+  if (Buffer.byteLength(JSON.stringify(toBody(instruction))) > bodyLimit)
     return 'The payments are too many to be sent at once. Divide the file into several.';
-  const body = bodyOf(instruction, (amount) => new NumberText(amount));
+  const body = toBody(instruction, (amount) => new NumberText(amount));
   const { error } = endpoints.create_batch.body.safeParse(body);
   if (!error) return undefined;
   const { message } = violationsRefusal(listViolations(error, body, 'unknown_field'));
@@ -166,11 +166,11 @@ async function sentBefore({ api }: PageRequest, { sha256, idempotency_key }: Ins
 }
 
 /** Returns the accounts that the lines name, by number. */
-async function accountsOf(visit: PageRequest, lines: readonly FileLine[]): Promise<Map<string, Account>> {
+async function findAccounts(visit: PageRequest, lines: readonly FileLine[]): Promise<Map<string, Account>> {
   const numbers = new Set(lines.flatMap(({ from, to }) => [from, to]).filter((number) => number !== ''));
   const ids: string[] = [];
   await inTurns([...numbers], async (number) => {
-    const id = await accountIdOf(visit.api, number);
+    const id = await findAccountId(visit.api, number);
     if (id !== undefined) ids.push(id);
   });
   // Unlike in lists, a failed read must not look like a missing account.
@@ -179,12 +179,12 @@ async function accountsOf(visit: PageRequest, lines: readonly FileLine[]): Promi
 }
 
 /** Returns the owners of the accounts if the person may read clients. */
-async function namesOf(visit: PageRequest, accounts: readonly Account[]): Promise<Names> {
-  const clients = await clientsOf(visit, accounts);
+async function readOwnerNames(visit: PageRequest, accounts: readonly Account[]): Promise<Names> {
+  const clients = await readClients(visit, accounts);
   return new Map(
     accounts.flatMap(({ account_id, client_id }) => {
       const owner = clients.get(client_id);
-      return owner ? [[account_id, nameOf(owner)] as const] : [];
+      return owner ? [[account_id, clientName(owner)] as const] : [];
     }),
   );
 }
@@ -209,13 +209,13 @@ async function send(visit: PageRequest, instructions: Sealed): Promise<PageResul
       return { status: 409, title: `Send ${file}?`, content: askAgain(visit, { file, sealed, before, repeated }) };
   }
   try {
-    const { data } = await visit.api.post<Batch>('/batches', bodyOf(instruction), idempotency_key);
+    const { data } = await visit.api.post<Batch>('/batches', toBody(instruction), idempotency_key);
     return { redirectTo: `${batchesUrl}/${data.batch_id}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status === 401) throw error;
     if (isUnknown(error)) return { title: 'Not known yet', content: unknownBatch(visit, file, sealed) };
     const rows = refusedLines(error, payments);
-    const text = rows.length > 0 ? 'Correct these lines, and upload it again.' : reasonOf(error.problem.code);
+    const text = rows.length > 0 ? 'Correct these lines, and upload it again.' : explainRefusal(error.problem.code);
     return { status: error.status, title: 'The file was refused', content: refusedBatch(rows, text) };
   }
 }
@@ -224,7 +224,7 @@ async function send(visit: PageRequest, instructions: Sealed): Promise<PageResul
 function refusedLines({ problem }: ApiRefused, payments: Instruction['payments']): RefusedLine[] {
   return (problem.errors ?? []).flatMap(({ field, code }) => {
     const line = payments[Number(/^items\[(\d+)\]/.exec(field)?.[1])]?.line;
-    return line ? [{ line, reason: reasonOf(code) }] : [];
+    return line ? [{ line, reason: explainRefusal(code) }] : [];
   });
 }
 
@@ -232,30 +232,30 @@ const pageSize = 50;
 
 function addResults(app: FastifyInstance): void {
   const page = { title: 'Batch', scope: 'transactions:read' } as const;
-  const batchOf = async ({ api, id }: PageRequest) => (await api.get<Batch>(`/batches/${id}`)).data;
+  const readBatch = async ({ api, id }: PageRequest) => (await api.get<Batch>(`/batches/${id}`)).data;
   addPage(app, `${batchesUrl}/:batch_id`, page, async (visit) => {
-    const batch = await wholeOrRefused(() => batchOf(visit));
+    const batch = await wholeOrRefused(() => readBatch(visit));
     if ('content' in batch) return batch;
     const isRefusedOnly = visit.query.get('only') === 'refused';
     const shown = isRefusedOnly ? batch.results.filter(({ status }) => status === 'Failed') : batch.results;
     const at = Math.max(0, Number.parseInt(visit.query.get('cursor') ?? '0', 10) || 0);
     const rows = shown.slice(at, at + pageSize).map(resultRow);
     const next = at + pageSize < shown.length ? String(at + pageSize) : undefined;
-    const numbers = await numbersOf(visit, placesOf(rows));
+    const numbers = await readAccountNumbers(visit, listPlaces(rows));
     return {
       title: 'Batch of payments',
       content: batchPage(visit, { batch, rows, numbers, isRefusedOnly, next }),
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
-    const rows = (await batchOf(visit)).results.map(resultRow);
-    const numbers = await numbersOf(visit, placesOf(rows));
+    const rows = (await readBatch(visit)).results.map(resultRow);
+    const numbers = await readAccountNumbers(visit, listPlaces(rows));
     const columns = resultColumns(numbers);
     return Readable.from([csvHead(columns), csvRows(columns, rows)]);
   });
 }
 
-const placesOf = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
+const listPlaces = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
 
 /** If an item was refused and nothing was posted, the API returns the same error as for the request. */
 async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (PageResult & { content: unknown })> {
@@ -265,11 +265,11 @@ async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Page
     if (!(error instanceof ApiRefused) || ![400, 409, 422].includes(error.status)) throw error;
     const items = (error.problem.errors ?? []).map(({ field, code }) => {
       const index = Number(/\d+/.exec(field)?.[0]);
-      return html`<li>Payment ${String(index + 1)}: ${reasonOf(code)}</li>`;
+      return html`<li>Payment ${String(index + 1)}: ${explainRefusal(code)}</li>`;
     });
     return {
       title: 'The batch was refused',
-      content: html`${refusedBatch([], items.length > 0 ? 'A single refused payment is enough.' : reasonOf(error.problem.code))}<ul>${items}</ul>`,
+      content: html`${refusedBatch([], items.length > 0 ? 'A single refused payment is enough.' : explainRefusal(error.problem.code))}<ul>${items}</ul>`,
     };
   }
 }

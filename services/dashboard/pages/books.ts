@@ -5,11 +5,11 @@ import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#lib
 import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
-import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { fullTimeOf, loaded, numeric, optionsOf, refreshed, table, verdictOf } from '../html/show.ts';
+import { loaded, numeric, refreshed, showFullTime, showOptions, showVerdict, table } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -25,7 +25,7 @@ export function addBooks(app: FastifyInstance): void {
       api.get<Operations>('/admin/operations'),
     ]);
     const last = operations.data.last_verification;
-    const names = await keyNamesOf({ api, person }, last ? [last] : [], 'requested_by');
+    const names = await readKeyNames({ api, person }, last ? [last] : [], 'requested_by');
     // The trial balance reads all accounts, so the page does not wait for it.
     const [balance, postings] = [
       loaded('balance', balanceUrl, 'Trial balance'),
@@ -60,7 +60,7 @@ function verification(last: Verification | null, names: KeyNames, { csrf }: Pers
     last === null
       ? html`<p role="status">The entries have not been checked yet.</p>`
       : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
-<p class="quiet">Started ${fullTimeOf(last.started_at)} by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${fullTimeOf(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
+<p class="quiet">Started ${showFullTime(last.started_at)} by ${showActor(last.requested_by, names)}${last.ended_at !== null && html`, ended ${showFullTime(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
 ${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`
   }
 <form method="post" action="${url}/verification">${csrfField(csrf)}<div class="actions"><button class="secondary"${last?.state === 'running' && html` disabled`}>Check every entry now</button></div></form>`;
@@ -88,7 +88,7 @@ function trialBalance(balances: readonly TrialBalance[]): Html {
       column('Credits', 'credit_total'),
       column('Assets', 'assets'),
       column('Liabilities', 'liabilities'),
-      numeric('Difference', (row) => verdictOf(moneyText(row.difference, row.currency), isEven(row))),
+      numeric('Difference', (row) => showVerdict(moneyText(row.difference, row.currency), isEven(row))),
     ],
     balances,
     'Nothing is posted yet.',
@@ -148,10 +148,10 @@ const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day
 function section(data: PostingStatistics, currencies: readonly string[]): Html {
   const { currency, unit, buckets, complete, counted_from } = data;
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
-<form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${optionsOf(currencies, currency)}</select></label>
-<label>Period <select name="unit">${optionsOf(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
-${!complete && html`<p class="notice wrong" role="status">There were too many postings to count. These are the postings since ${fullTimeOf(counted_from)}.</p>`}
-<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
+<form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${showOptions(currencies, currency)}</select></label>
+<label>Period <select name="unit">${showOptions(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
+${!complete && html`<p class="notice wrong" role="status">There were too many postings to count. These are the postings since ${showFullTime(counted_from)}.</p>`}
+<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(chartPoints(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',
     [
@@ -171,7 +171,7 @@ ${!complete && html`<p class="notice wrong" role="status">There were too many po
 const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
 /** Points of the chart: seconds, operations, amounts. Periods that the API omits are 0. */
-export function pointsOf({ from, to, unit, buckets }: PostingStatistics): [number[], number[], number[]] {
+export function chartPoints({ from, to, unit, buckets }: PostingStatistics): [number[], number[], number[]] {
   const step = unitMs[unit];
   const known = new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
   const [times, operations, amounts]: [number[], number[], number[]] = [[], [], []];

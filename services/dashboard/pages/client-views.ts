@@ -1,32 +1,32 @@
 import type { Client } from '#libs/contracts/clients.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type Field, formOf, inputOf, type Wrong } from '../html/forms.ts';
+import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { type Fact, facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
+import { type Fact, facts, idLink, idText, ownNames, showFullTime, showTime, table } from '../html/show.ts';
 
 /** The client pages. */
 
 const url = '/admin/ui/clients';
 
-export function nameOf(client: Client): string {
+export function clientName(client: Client): string {
   return client.client_type === 'Corporate' ? client.company_name : `${client.first_name} ${client.last_name}`;
 }
 
 /** The address in its lines. */
-export const addressOf = ({ address }: Client): Html | null =>
+export const showAddress = ({ address }: Client): Html | null =>
   address === null ? null : html`<span class="lines">${address}</span>`;
 
 export function clientTable(rows: readonly Client[], sort: Sorting): Html {
   return table<Client>(
     'Clients',
     [
-      { title: 'Name', show: (row) => html`<strong class="name">${idLink(row.client_id, nameOf(row))}</strong>` },
+      { title: 'Name', show: (row) => html`<strong class="name">${idLink(row.client_id, clientName(row))}</strong>` },
       { title: 'Phone', show: (row) => row.contact_number },
       { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
       { title: 'Type', show: (row) => row.client_type },
-      { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
+      { title: 'Since', sort, show: (row) => showTime(row.created_at) },
     ],
     rows,
     'No client matches.',
@@ -50,12 +50,12 @@ export function clientFacts(client: Client, { scopes }: Person): Html {
     ...own,
     ['E-mail', client.email],
     ['Phone', client.contact_number],
-    ['Address', addressOf(client)],
+    ['Address', showAddress(client)],
     ['USSD phone', client_type === 'Retail' && client.ussd_phone_number],
     ['USSD', client_type === 'Retail' && client.ussd_status],
     ...ownNames(client),
-    ['Client since', fullTimeOf(client.created_at)],
-    ['Last changed', fullTimeOf(client.updated_at)],
+    ['Client since', showFullTime(client.created_at)],
+    ['Last changed', showFullTime(client.updated_at)],
     ['Id', idText(client.client_id)],
   ])}
 ${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
@@ -99,7 +99,7 @@ const openingFields: Record<ClientType, readonly Field[]> = {
 };
 
 /** The names of the fields of a new client. */
-export const namesOf = (type: ClientType): string[] => openingFields[type].map(({ name }) => name);
+export const openingFieldNames = (type: ClientType): string[] => openingFields[type].map(({ name }) => name);
 
 /** An existing client, and what this client has in common with the new one. */
 export interface Duplicate {
@@ -117,8 +117,8 @@ export function clientForm(
 ): Html {
   const fields = html`<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date(visit.now).toISOString()}">
 ${duplicates.length > 0 && warning(duplicates)}
-${openingFields[type].map((field) => inputOf(field, values, wrong))}`;
-  return formOf(visit, { wrong, button: 'Create the client', cancel: url }, fields);
+${openingFields[type].map((field) => showField(field, values, wrong))}`;
+  return showForm(visit, { wrong, button: 'Create the client', cancel: url }, fields);
 }
 
 function warning(duplicates: readonly Duplicate[]): Html {
@@ -137,7 +137,7 @@ ${table<Duplicate>(
 }
 
 /** The fields of a client that a form can correct. */
-export function correctableOf(client: Client): URLSearchParams {
+export function correctableFields(client: Client): URLSearchParams {
   const known = client as unknown as Record<string, string | null>;
   return new URLSearchParams(
     openingFields[client.client_type].map(({ name }): [string, string] => [name, known[name] ?? '']),
@@ -154,7 +154,7 @@ export interface Meanwhile {
 }
 
 export function meanwhileIn(client: Client, was: URLSearchParams, entered: URLSearchParams): Meanwhile[] {
-  const now = correctableOf(client);
+  const now = correctableFields(client);
   return openingFields[client.client_type].flatMap(({ name, label }) => {
     const [before, after, yours] = [was.get(name) ?? '', now.get(name) ?? '', entered.get(name)?.trim() ?? ''];
     return before === after ? [] : [{ label, was: before, now: after, yours: yours === before ? undefined : yours }];
@@ -180,9 +180,9 @@ export function correctionForm(
   const fields = openingFields[client.client_type];
   const content = html`<input type="hidden" name="etag" value="${etag}">${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
 ${meanwhile && bothVersions(meanwhile)}
-<p>${idLink(client.client_id, nameOf(client))}</p>
-${fields.map((field) => inputOf(field, values, wrong))}`;
-  return formOf(visit, { wrong, button: 'Save', cancel: `${url}/${client.client_id}` }, content);
+<p>${idLink(client.client_id, clientName(client))}</p>
+${fields.map((field) => showField(field, values, wrong))}`;
+  return showForm(visit, { wrong, button: 'Save', cancel: `${url}/${client.client_id}` }, content);
 }
 
 function bothVersions(meanwhile: readonly Meanwhile[]): Html {

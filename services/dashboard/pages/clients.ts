@@ -5,7 +5,7 @@ import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
+import { addFormPage, enteredIdempotencyKey, enteredIn } from '../html/forms.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import { addListPage, externalId, type List, pager } from '../html/lists.ts';
 import { desk } from '../html/show.ts';
@@ -14,17 +14,17 @@ import {
   type ClientType,
   clientFacts,
   clientForm,
+  clientName,
   clientTable,
-  correctableOf,
+  correctableFields,
   correctionForm,
   type Duplicate,
   meanwhileIn,
-  nameOf,
-  namesOf,
+  openingFieldNames,
 } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
-import { notesOf } from './notes.ts';
-import { areSimilar, beginningsOf } from './similar-names.ts';
+import { showNotes } from './notes.ts';
+import { areSimilar, nameBeginnings } from './similar-names.ts';
 
 const url = '/admin/ui/clients';
 const api = '/clients';
@@ -32,7 +32,7 @@ const api = '/clients';
 const columns: CsvColumn<Client>[] = [
   'client_id',
   'client_type',
-  { title: 'name', value: nameOf },
+  { title: 'name', value: clientName },
   { title: 'registration_number', value: (row) => (row.client_type === 'Corporate' ? row.registration_number : null) },
   'email',
   'contact_number',
@@ -41,7 +41,7 @@ const columns: CsvColumn<Client>[] = [
   'created_at',
 ];
 
-const listOf = ({ person }: PageRequest): List<Client> => ({
+const clientList = ({ person }: PageRequest): List<Client> => ({
   path: api,
   above: () =>
     html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Create a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Create a Corporate client</a></p>`}`,
@@ -58,18 +58,18 @@ const listOf = ({ person }: PageRequest): List<Client> => ({
 
 /** Adds the pages of clients: the list, creation, one client with accounts, and corrections. */
 export function addClients(app: FastifyInstance): void {
-  addListPage(app, url, { title: 'Clients', scope: 'clients:read' }, listOf, columns);
+  addListPage(app, url, { title: 'Clients', scope: 'clients:read' }, clientList, columns);
   addCreation(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;
     const { data: client } = await visit.api.get<Client>(`${api}/${visit.id}`);
     const said = saved[query.get('saved') ?? ''];
     const [accounts, notes] = await Promise.all([
-      accountsOf(visit, client),
-      notesOf(visit, 'clients', client.client_id),
+      showAccounts(visit, client),
+      showNotes(visit, 'clients', client.client_id),
     ]);
     return {
-      title: nameOf(client),
+      title: clientName(client),
       content: html`${said !== undefined && html`<p class="notice" role="status">${said}</p>`}${erasureNotice(client)}
 ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
@@ -83,7 +83,7 @@ const saved: Record<string, string | undefined> = {
   corrected: 'The changes are saved.',
 };
 
-async function accountsOf({ api: bank, person, query }: PageRequest, { client_id, erased_at }: Client) {
+async function showAccounts({ api: bank, person, query }: PageRequest, { client_id, erased_at }: Client) {
   if (!person.scopes.has('accounts:read')) return html``;
   const parameters = new URLSearchParams({ client_id, limit: '50' });
   const cursor = query.get('cursor');
@@ -107,12 +107,12 @@ function addCreation(app: FastifyInstance): void {
     },
     async take(visit) {
       const client_type = typeIn(visit.fields);
-      const duplicates = await duplicatesOf(visit);
+      const duplicates = await findDuplicates(visit);
       const others = (visit.fields.get('others') ?? '').split(',');
       if (duplicates.some(({ client_id }) => !others.includes(client_id)))
         return { status: 409, content: clientForm(visit, client_type, visit.fields, {}, duplicates) };
-      const body = { client_type, ...enteredIn(namesOf(client_type), visit.fields) };
-      const { data } = await visit.api.post<Client>(api, body, idempotencyKeyOf(visit));
+      const body = { client_type, ...enteredIn(openingFieldNames(client_type), visit.fields) };
+      const { data } = await visit.api.post<Client>(api, body, enteredIdempotencyKey(visit));
       return { redirectTo: `${url}/${data.client_id}?saved=opened` };
     },
   });
@@ -129,7 +129,7 @@ const telling = [
  * Returns clients with the same phone, email, or registration number, or a similar name, if the person may read
  * clients.
  */
-async function duplicatesOf(visit: PageRequest): Promise<Duplicate[]> {
+async function findDuplicates(visit: PageRequest): Promise<Duplicate[]> {
   const { api: bank, fields } = visit;
   // A client that this form has already created is not a duplicate.
   const made = fields.get('made_at') ?? '';
@@ -143,7 +143,7 @@ async function duplicatesOf(visit: PageRequest): Promise<Duplicate[]> {
         .map(({ id, title }) => ({ client_id: id, name: title, said: said as string }));
     }),
   );
-  const all = [...found.flat(), ...(await namesakesOf(visit, made))];
+  const all = [...found.flat(), ...(await findNamesakes(visit, made))];
   return [...Map.groupBy(all, ({ client_id }) => client_id)].map(([client_id, same]) => ({
     client_id,
     name: same[0]?.name ?? client_id,
@@ -153,15 +153,15 @@ async function duplicatesOf(visit: PageRequest): Promise<Duplicate[]> {
 
 const mostNamesakes = 5;
 
-async function namesakesOf({ api: bank, fields, person }: PageRequest, made: string) {
+async function findNamesakes({ api: bank, fields, person }: PageRequest, made: string) {
   const name = ['first_name', 'last_name', 'company_name'].map((field) => fields.get(field) ?? '').join(' ');
-  const q = beginningsOf(name);
+  const q = nameBeginnings(name);
   if (q === '' || !person.scopes.has('clients:read')) return [];
   const { data } = await bank.get<Client[]>(`${api}?${new URLSearchParams({ q, limit: '200' })}`);
   return data
-    .filter((client) => client.created_at < made && areSimilar(nameOf(client), name))
+    .filter((client) => client.created_at < made && areSimilar(clientName(client), name))
     .slice(0, mostNamesakes)
-    .map((client) => ({ client_id: client.client_id, name: nameOf(client), said: 'name, or a similar one' }));
+    .map((client) => ({ client_id: client.client_id, name: clientName(client), said: 'name, or a similar one' }));
 }
 
 /**
@@ -173,7 +173,7 @@ function addCorrection(app: FastifyInstance): void {
   addFormPage(app, `${url}/:client_id/contact`, page, {
     async draw(visit, entered, wrong) {
       const { client, etag } = await read(visit);
-      const shown = correctableOf(client);
+      const shown = correctableFields(client);
       return entered.size === 0
         ? correctionForm(visit, { client, etag, values: shown, was: shown, wrong })
         : correctionForm(visit, {
@@ -213,7 +213,7 @@ function bothVersions(
   was: URLSearchParams,
 ): Html {
   const { fields } = visit;
-  const now = correctableOf(client);
+  const now = correctableFields(client);
   const values = new URLSearchParams(
     [...now].map(([name, value]): [string, string] => {
       const entered = fields.get(name)?.trim();

@@ -79,9 +79,9 @@ export interface Confirmation<T> {
   leave: Html;
   /** What not to do while the outcome is unknown. */
   caution: string;
-  factsOf(instruction: T): readonly Fact[];
+  listFacts(instruction: T): readonly Fact[];
   summary(visit: PageRequest, instruction: T, sealed: string): PageResult | Promise<PageResult>;
-  requestOf(instruction: T): { path: string; body: object };
+  toRequest(instruction: T): { path: string; body: object };
   done(data: unknown): PageResult;
   refused(visit: PageRequest, instruction: T, error: ApiRefused, sealed: string): PageResult | Promise<PageResult>;
 }
@@ -111,11 +111,11 @@ ${home}`,
   const unknown = (visit: PageRequest, instruction: T, sealed: string) =>
     html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
 <strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.</p>
-${facts(confirmation.factsOf(instruction))}
+${facts(confirmation.listFacts(instruction))}
 ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
   const carryOut = async (visit: PageRequest, instruction: T, sealed: string) => {
     const notKnown = { redirectTo: `${address}/outcome?${of(sealed)}` };
-    const { path, body } = confirmation.requestOf(instruction);
+    const { path, body } = confirmation.toRequest(instruction);
     try {
       const { data } = await visit.api.post<{ status?: string }>(path, body, instruction.idempotency_key);
       return waitingFor(data) ?? (data.status === 'Pending' ? notKnown : confirmation.done(data));

@@ -54,7 +54,7 @@ export const instructionSchema = z.object({
 export type Instruction = z.infer<typeof instructionSchema>;
 
 /** Returns the API request. Pure. */
-export function requestOf(instruction: Instruction): { path: string; body: object } {
+export function toRequest(instruction: Instruction): { path: string; body: object } {
   const { kind, account_id, other_id = '', from_other = false, currency } = instruction;
   const amount = jsonNumber(instruction.amount);
   const texts = (names: readonly ('reference' | 'description')[]) =>
@@ -76,7 +76,7 @@ export const idOfPosting = (posting: Transaction | Transfer): string =>
     : (posting as Transaction).transaction_id;
 
 /** Returns the type of a transaction, and that it is a reversal if it is one. */
-export const titleOf = ({ transaction_type, reverses_transaction_id }: Transaction): string =>
+export const transactionTitle = ({ transaction_type, reverses_transaction_id }: Transaction): string =>
   reverses_transaction_id === undefined ? transaction_type : `Reversal of a ${transaction_type}`;
 
 /** The current state of the accounts of an instruction. */
@@ -86,7 +86,7 @@ export interface Parties {
 }
 
 /** Returns source and destination of the money; undefined: cash. Pure. */
-export function directionOf(
+export function moneyDirection(
   { kind, from_other = false }: Pick<Instruction, 'kind' | 'from_other'>,
   { account, other }: Parties,
 ): { from: Account | undefined; to: Account | undefined } {
@@ -96,7 +96,7 @@ export function directionOf(
 }
 
 /** The available balance of an account. */
-export const availableOf = ({ available_balance, balance }: Account): string => available_balance ?? balance;
+export const availableBalance = ({ available_balance, balance }: Account): string => available_balance ?? balance;
 
 /** Returns the reason of a refusal, in words for a clerk. Pure. */
 export function refusalText(
@@ -109,7 +109,7 @@ export function refusalText(
   const blocked = notActive.join(', and ') || 'An account is not active';
   const texts: Record<string, string> = {
     insufficient_funds: from
-      ? `There is not enough money in account ${from.account_number}: ${amountText(availableOf(from), from.currency)} can be taken from it.`
+      ? `There is not enough money in account ${from.account_number}: ${amountText(availableBalance(from), from.currency)} can be taken from it.`
       : 'There is not enough money in the account.',
     inactive_account: `${blocked}: no money can be moved until it is made active again.`,
     invalid_account_type:
@@ -137,13 +137,13 @@ export function refusalText(
 }
 
 /** Returns why an item was refused, in words for a clerk. */
-export const reasonOf = (code: string): string =>
+export const explainRefusal = (code: string): string =>
   code === 'approval_required'
     ? 'A second person must approve this: enter it by itself, at the counter.'
     : refusalText(code, {});
 
 /** Returns the account with this number, or why no money can be moved between it and `account`. */
-export async function counterpartOf(
+export async function findCounterpart(
   api: Api,
   typed: string,
   account: Account,

@@ -5,22 +5,22 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { amountField, descriptionField, formOf, inputsOf, referenceField, type Wrong } from '../html/forms.ts';
+import { amountField, descriptionField, referenceField, showFields, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
-import { desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
+import { desk, facts, idLink, numeric, parts, resourcePage, showFullTime, showStatus, table } from '../html/show.ts';
+import { clientName } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import {
-  availableOf,
+  availableBalance,
   type CounterKind,
   counterKinds,
-  directionOf,
   hasOther,
   type Instruction,
   kinds,
   kindsFor,
+  moneyDirection,
   refusalText,
 } from './counter-instructions.ts';
 
@@ -52,19 +52,19 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
   const target = (row: Owned) => {
     const { account_id, account_number } = row.account;
     const [kind] = kindsFor(row.account, scopes);
-    const url = kind === undefined ? pageOf(account_id) : `${counterUrl}/${account_id}/${kind}`;
+    const url = kind === undefined ? resourcePage(account_id) : `${counterUrl}/${account_id}/${kind}`;
     return html`<a data-hit href="${url}"${row === rows[0] && html` autofocus`}>${account_number}</a>`;
   };
   return table<Owned>(
     'Accounts',
     [
       { title: 'Account', show: (row) => html`<strong>${target(row)}</strong>` },
-      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && nameOf(owner)}</span>` },
+      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
       { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
       { title: 'Type', show: ({ account }) => account.account_type },
-      { title: 'Status', show: ({ account }) => statusOf(account.status) },
+      { title: 'Status', show: ({ account }) => showStatus(account.status) },
       numeric('Available', ({ account }) =>
-        account.account_type === 'Loan' ? '' : amountText(availableOf(account), account.currency),
+        account.account_type === 'Loan' ? '' : amountText(availableBalance(account), account.currency),
       ),
     ],
     rows,
@@ -75,12 +75,15 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
 /** The customer, the account, and the available balance. */
 function customer({ account, owner }: Owned): Html {
   return facts([
-    ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, nameOf(owner))}</strong>`],
+    ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, clientName(owner))}</strong>`],
     ['Account', html`${idLink(account.account_id, account.account_number)}, ${account.account_type}`],
-    ['Status', statusOf(account.status)],
+    ['Status', showStatus(account.status)],
     account.account_type === 'Loan'
       ? ['Still owed', html`<strong class="balance">${amountText(account.balance, account.currency)}</strong>`]
-      : ['Available', html`<strong class="balance">${amountText(availableOf(account), account.currency)}</strong>`],
+      : [
+          'Available',
+          html`<strong class="balance">${amountText(availableBalance(account), account.currency)}</strong>`,
+        ],
   ]);
 }
 
@@ -119,7 +122,7 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
-  return page(formOf(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form)));
+  return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form)));
 }
 
 function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts): Html {
@@ -136,31 +139,31 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFo
     hint: 'The account number. Other accounts of this customer are suggested.',
   };
   const [amount, texts] = [amountField(account.currency), descriptionField('Printed on the statement.')];
-  if (!hasOther(kind)) return inputsOf([amount, referenceField, texts], values, wrong);
+  if (!hasOther(kind)) return showFields([amount, referenceField, texts], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
-  return html`${inputsOf([other, amount, texts], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
+  return html`${showFields([other, amount, texts], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
 /** Shows the summary of an instruction before it is confirmed. */
 export function summary(visit: PageRequest, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
   const { kind, amount, currency, reference, description, account_id } = instruction;
-  const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
+  const { from, to } = moneyDirection(instruction, { account: own.account, other: other?.account });
   const place = (account: Account | undefined) => {
     const owner = account === own.account ? own.owner : other?.owner;
     if (account === undefined) return 'Cash';
-    const name = owner && html`, <strong>${nameOf(owner)}</strong>`;
+    const name = owner && html`, <strong>${clientName(owner)}</strong>`;
     return html`${account.account_number}, ${account.account_type}${name}`;
   };
   // The account that pays; for a cash deposit, the account that is credited.
   const counted = from ?? own.account;
-  const after = sumText(availableOf(counted), amount, currency, from ? -1n : 1n);
+  const after = sumText(availableBalance(counted), amount, currency, from ? -1n : 1n);
   const isShort = after.startsWith('-');
   return html`${facts([
     ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
     ['From', place(from)],
     ['To', place(to)],
-    ['Available now', amountText(availableOf(counted), currency)],
+    ['Available now', amountText(availableBalance(counted), currency)],
     ['Available after', !isShort && amountText(after, currency)],
     ['Still owed now', to?.account_type === 'Loan' && amountText(to.balance, to.currency)],
     ['Reference', reference],
@@ -199,14 +202,14 @@ function receiptOnce({ posting, id, title, owner, account, other, balance, owed 
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}</p><p class="receipt-title">${title}</p>${facts([
     ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
-    ['Customer', owner && nameOf(owner)],
+    ['Customer', owner && clientName(owner)],
     [isTransfer ? 'From account' : 'Account', account?.account_number],
     ['To account', isTransfer && other?.account_number],
     ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
     ['Still owed after', owed !== undefined && amountText(owed, currency)],
     ['Reference', 'reference' in posting && posting.reference],
     ['Description', description],
-    ['Date', fullTimeOf(created_at)],
+    ['Date', showFullTime(created_at)],
     ['Receipt number', html`<code>${id}</code>`],
   ])}<p class="paper signature">Signature of the customer</p></article>`;
 }

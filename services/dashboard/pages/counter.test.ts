@@ -51,7 +51,7 @@ beforeEach(() => {
 });
 afterAll(() => made.app.close());
 
-const textOf = (page: string) =>
+const visibleText = (page: string) =>
   page
     .replaceAll('\u00a0', '')
     .replace(/<[^>]*>/g, ' ')
@@ -78,7 +78,7 @@ async function entered(kind: string, typed: Record<string, string>) {
 describe('the form', () => {
   it('shows name, status, and available balance first, and only what the person’s scopes allow', async () => {
     const { body } = await made.signedIn(teller).get(`${url}/${ids.account}/deposit`);
-    expect(textOf(body)).toContain('Customer x Account SAV-1 , Savings Status Active Available 900.50 USD');
+    expect(visibleText(body)).toContain('Customer x Account SAV-1 , Savings Status Active Available 900.50 USD');
     for (const kind of ['deposit', 'withdrawal', 'transfer', 'repayment'])
       expect(body).toContain(`href="${url}/${ids.account}/${kind}"`);
     const cash = (await made.signedIn('accounts:read transactions:write').get(`${url}/${ids.account}/deposit`)).body;
@@ -92,7 +92,7 @@ describe('the form', () => {
       return ok({ items: [{ note_id: 'nte_1', client_id: ids.client, account_id: null, ...note, created_at }] });
     };
     const form = async (scope: string) =>
-      textOf((await made.signedIn(scope).get(`${url}/${ids.account}/withdrawal`)).body);
+      visibleText((await made.signedIn(scope).get(`${url}/${ids.account}/withdrawal`)).body);
     const both = await form(teller);
     expect(both).toContain('Notes on the customer Hard of hearing');
     expect(both).toContain('Notes on the account Joint &lt;account&gt;');
@@ -131,7 +131,7 @@ describe('the form', () => {
   ])('%s explains what is wrong with %j, and keeps the input', async (kind, typed, words) => {
     const { answer } = await entered(kind, typed);
     expect(answer.statusCode).toBe(400);
-    expect(textOf(answer.body)).toContain(words);
+    expect(visibleText(answer.body)).toContain(words);
     for (const value of Object.values(typed)) expect(answer.body).toContain(`value="${value}"`);
     expect(commands()).toEqual([]);
   });
@@ -145,7 +145,7 @@ describe('a deposit', () => {
       description: '<b>',
     });
     const page = (await get(`${url}/summary?of=${of}`)).body;
-    expect(textOf(page)).toContain(
+    expect(visibleText(page)).toContain(
       'Amount 1500.50 USD From Cash To SAV-1, Savings, x Available now 900.50 USD Available after 2401.00 USD Reference slip 7 Description &lt;b&gt;',
     );
     expect(commands()).toEqual([]);
@@ -196,7 +196,7 @@ describe('an unknown outcome', () => {
     answers['get_account'] = 'not_sent';
     const page = (await get(`${url}/summary/outcome?of=${of}`)).body;
     for (const text of ['Not known yet', 'Do not enter it again', '5.00 USD', 'SAV-1', 'Ask again'])
-      expect(textOf(page)).toContain(text);
+      expect(visibleText(page)).toContain(text);
     expect(hidden(page, 'of')).toBe(of);
     answers['create_transaction'] = ok(samples.transaction);
     expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transaction}`);
@@ -217,7 +217,7 @@ describe('a refusal', () => {
     if (code === 'inactive_account') answers['get_ledger_accounts'] = ok([frozen]);
     const { body, statusCode } = await confirm();
     expect(statusCode).toBeGreaterThanOrEqual(400);
-    expect(textOf(body)).toContain(words);
+    expect(visibleText(body)).toContain(words);
     expect(body).not.toContain('words of the API');
     expect(body).not.toContain(code);
     if (code === 'inactive_account') return;
@@ -237,7 +237,7 @@ describe('a loan repayment', () => {
       });
     answers['create_transfer'] = ok(samples.transfer);
     const { get, of, confirm } = await entered('repayment', { amount: '100', other_number: 'loa-2' });
-    expect(textOf((await get(`${url}/summary?of=${of}`)).body)).toContain(
+    expect(visibleText((await get(`${url}/summary?of=${of}`)).body)).toContain(
       'From SAV-1, Savings, x To LOA-2, Loan, x Available now 900.50 USD Available after 800.50 USD Still owed now 300.00 USD',
     );
     expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transfer}`);

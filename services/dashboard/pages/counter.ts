@@ -10,24 +10,24 @@ import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
 import { type Api, ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
-import { accepted, addFormPage, enteredIn, idempotencyKeyOf, type Wrong } from '../html/forms.ts';
+import { accepted, addFormPage, enteredIdempotencyKey, enteredIn, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
-import { accountOf, accountsOwnedBy, clientsOf, holderOf, type Owned, ownedOf } from '../html/owners.ts';
+import { accountsOwnedBy, type Owned, readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
   type CounterKind,
   counterKinds,
-  counterpartOf,
-  directionOf,
+  findCounterpart,
   hasOther,
   type Instruction,
   idOfPosting,
   instructionSchema,
   kinds,
   kindsFor,
+  moneyDirection,
   refusalText,
-  requestOf,
-  titleOf,
+  toRequest,
+  transactionTitle,
 } from './counter-instructions.ts';
 import {
   choiceTable,
@@ -53,7 +53,8 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;
     addFormPage(app, url, page, {
-      draw: async (visit, values, wrong) => showForm(visit, kind, await ownedOf(visit, visit.id), values, wrong),
+      draw: async (visit, values, wrong) =>
+        showForm(visit, kind, await readOwnedAccount(visit, visit.id), values, wrong),
       take: (visit) => take(visit, kind, instructions),
     });
   }
@@ -85,9 +86,9 @@ type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 /** Converts the entered values to an instruction and redirects to its summary. */
 async function take(visit: PageRequest, kind: CounterKind, instructions: Instructions): Promise<PageResult> {
   const { fields, actor } = visit;
-  const { account } = await ownedOf(visit, visit.id);
+  const { account } = await readOwnedAccount(visit, visit.id);
   const { amount, other_number: other } = accepted({
-    other_number: hasOther(kind) ? await otherOf(visit, kind, account) : undefined,
+    other_number: hasOther(kind) ? await findOther(visit, kind, account) : undefined,
     amount: typedAmount(fields.get('amount') ?? '', account.currency),
   });
   const { reference = '', description = '' } = enteredIn(['reference', 'description'], fields);
@@ -100,7 +101,7 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
     currency: account.currency,
     reference,
     description,
-    idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
+    idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     ...(other && {
       other_id: other.account.account_id,
       other_number: other.account.account_number,
@@ -111,12 +112,12 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
 }
 
 /** Returns the other account by its number, or the reason for which it is refused. */
-async function otherOf(
+async function findOther(
   { api, fields }: PageRequest,
   kind: CounterKind,
   account: Account,
 ): Promise<{ account: Account } | { wrong: string }> {
-  const found = await counterpartOf(api, fields.get('other_number') ?? '', account);
+  const found = await findCounterpart(api, fields.get('other_number') ?? '', account);
   if ('wrong' in found) return found;
   const { account: other } = found;
   const number = other.account_number;
@@ -136,27 +137,27 @@ const confirmation: Confirmation<Instruction> = {
   home: next('To the counter'),
   leave: html`<a href="${counterUrl}">Next customer</a>`,
   caution: 'Do not enter it again and do not hand out money.',
-  factsOf: ({ kind, amount, currency, account_number, other_number }) => [
+  listFacts: ({ kind, amount, currency, account_number, other_number }) => [
     ['What', kinds[kind].title],
     ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
     ['Account', account_number],
     ['Other account', other_number],
   ],
   async summary(visit, instruction, sealed) {
-    const { own, other } = await partiesOf(visit, instruction);
+    const { own, other } = await readParties(visit, instruction);
     return {
       title: `${kinds[instruction.kind].title}: is this right?`,
       content: summary(visit, sealed, instruction, own, other),
     };
   },
-  requestOf,
+  toRequest,
   done: (data) => ({ redirectTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
   refused,
 };
 
-async function partiesOf(visit: PageRequest, { account_id, other_id }: Instruction) {
-  const other = other_id === undefined ? undefined : ownedOf(visit, other_id);
-  return { own: await ownedOf(visit, account_id), other: await other };
+async function readParties(visit: PageRequest, { account_id, other_id }: Instruction) {
+  const other = other_id === undefined ? undefined : readOwnedAccount(visit, other_id);
+  return { own: await readOwnedAccount(visit, account_id), other: await other };
 }
 
 /** Shows the form with the reason of the refusal. It has a new key, because the refusal is stored under the old one. */
@@ -166,10 +167,10 @@ async function refused(
   { status, problem }: ApiRefused,
 ): Promise<PageResult> {
   const { kind, amount, reference, description, other_number = '' } = instruction;
-  const { own, other } = await partiesOf(visit, instruction);
+  const { own, other } = await readParties(visit, instruction);
   const invalid = (problem.errors ?? []).filter(({ field }) => field === 'reference' || field === 'description');
   const wrong: Wrong = {
-    message: `It was refused, and nothing was moved. ${refusalText(problem.code, directionOf(instruction, { account: own.account, other: other?.account }))}`,
+    message: `It was refused, and nothing was moved. ${refusalText(problem.code, moneyDirection(instruction, { account: own.account, other: other?.account }))}`,
     fields: Object.fromEntries(invalid.map(({ field, message }) => [field, message])),
   };
   const values = new URLSearchParams({ amount, reference, description, other_number });
@@ -195,9 +196,9 @@ async function startCounter(visit: PageRequest): Promise<PageResult> {
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => ({ client_id: id }));
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
-    clientsOf(visit, shown),
+    readClients(visit, shown),
     Promise.all(shown.map(({ client_id }) => accountsOwnedBy(visit, client_id))),
-    Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
+    Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => readOwnedAccount(visit, id))),
   ]);
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
@@ -227,12 +228,12 @@ async function search(api: PageRequest['api'], q: string): Promise<SearchHit[] |
 
 async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult> {
   const { data: posting } = await visit.api.get<Transaction>(`/transactions/${encodeURIComponent(id)}`);
-  const account = await accountOf(visit, posting.account_id);
-  const title = titleOf(posting);
+  const account = await readAccount(visit, posting.account_id);
+  const title = transactionTitle(posting);
   if (posting.status !== 'Completed')
     return notDone(title, posting, posting.direction === 'debit' ? { from: account } : { to: account });
   const [owner, balance] = await Promise.all([
-    holderOf(visit, account),
+    readHolder(visit, account),
     balanceAfter(visit.api, account.account_id, id, posting.created_at),
   ]);
   return done({ posting, id, title, owner, account, other: undefined, balance, owed: undefined });
@@ -241,15 +242,15 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
 async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   const { data: posting } = await visit.api.get<Transfer>(`/transfers/${encodeURIComponent(id)}`);
   const [account, other] = await Promise.all([
-    accountOf(visit, posting.from_account_id),
-    accountOf(visit, posting.to_account_id),
+    readAccount(visit, posting.from_account_id),
+    readAccount(visit, posting.to_account_id),
   ]);
   const title = other.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';
   if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
   // A person who pays another client's loan must not see the amount still owed.
   const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
   const [owner, balance, owed] = await Promise.all([
-    holderOf(visit, account),
+    readHolder(visit, account),
     balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
   ]);

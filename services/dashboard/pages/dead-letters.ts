@@ -3,22 +3,22 @@ import { type DeadLetter, type DeadLetterContent, deadLetterState } from '#libs/
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
-import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
   addFormPage,
   checkConfirmed,
   confirmation,
+  enteredIdempotencyKey,
   enteredIn,
-  formOf,
-  idempotencyKeyOf,
-  inputOf,
+  showField,
+  showForm,
   type Wrong,
   waitingFor,
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { type Column, facts, fullTimeOf, numeric, statusOf, table, timeOf } from '../html/show.ts';
+import { type Column, facts, numeric, showFullTime, showStatus, showTime, table } from '../html/show.ts';
 
 export const deadLettersUrl = '/admin/ui/operations/dead-letters';
 
@@ -31,12 +31,12 @@ const decisions: Record<Decision, { title: string; verb: string; done: string }>
 const decisionUrl = (decision: Decision, id?: string) =>
   `${deadLettersUrl}/decision/${decision}${id === undefined ? '' : `?id=${id}`}`;
 
-const pageOf = ({ dead_letter_id }: DeadLetter) => `${deadLettersUrl}/${dead_letter_id}`;
+const deadLetterUrl = ({ dead_letter_id }: DeadLetter) => `${deadLettersUrl}/${dead_letter_id}`;
 const findLink = (text: string) =>
   html`<a href="/admin/ui/find?${new URLSearchParams({ q: text }).toString()}"><code class="long">${text}</code></a>`;
 const sizeText = (bytes: number) => `${bytes} ${Number(bytes) === 1 ? 'byte' : 'bytes'}`;
 /** Its name, if it could be read, and its topic. */
-const messageOf = ({ message, source_topic }: DeadLetter) =>
+const showMessage = ({ message, source_topic }: DeadLetter) =>
   html`<strong>${message ?? 'not readable'}</strong><br><span class="quiet">${source_topic}</span>`;
 
 const scope = 'ops:manage';
@@ -60,7 +60,7 @@ const columns: CsvColumn<DeadLetter>[] = [
   'drop_reason',
 ];
 
-const listOf = (visit: PageRequest): List<DeadLetter> => ({
+const deadLetterList = (visit: PageRequest): List<DeadLetter> => ({
   path,
   above: () => html`<p><a href="/admin/ui/operations">To operations</a></p>`,
   filters: [
@@ -68,18 +68,18 @@ const listOf = (visit: PageRequest): List<DeadLetter> => ({
     { name: 'topic', label: 'Topic', options: deadLetterTopics },
   ],
   hasDays: true,
-  show: async (rows, sort) => deadLetterTable(rows, await keyNamesOf(visit, rows, 'decided_by'), sort),
+  show: async (rows, sort) => deadLetterTable(rows, await readKeyNames(visit, rows, 'decided_by'), sort),
   note: 'A dead letter is listed once, even if its message is delivered several times.',
 });
 
 /** Adds the pages of dead letters: list, show, and redrive or drop one or all selected ones. */
 export function addDeadLetters(app: FastifyInstance): void {
-  addListPage(app, deadLettersUrl, { title: 'Dead letters', scope }, listOf, columns);
+  addListPage(app, deadLettersUrl, { title: 'Dead letters', scope }, deadLetterList, columns);
   addPage(app, `${deadLettersUrl}/:dead_letter_id`, { title: 'Dead letter', scope }, async (visit) => {
     const { data: letter } = await visit.api.get<DeadLetterContent>(`${path}/${visit.id}`);
     return {
       title: `Dead letter of ${letter.source_topic}`,
-      content: contentOf(letter, await keyNamesOf(visit, [letter], 'decided_by'), visit.query.has('decided')),
+      content: showContent(letter, await readKeyNames(visit, [letter], 'decided_by'), visit.query.has('decided')),
     };
   });
   for (const decision of ['redrive', 'drop'] as const) {
@@ -87,7 +87,7 @@ export function addDeadLetters(app: FastifyInstance): void {
     addFormPage(app, decisionUrl(decision), page, {
       async draw(visit, values, wrong) {
         const ids = (values.size > 0 ? values : visit.query).getAll('id');
-        return decisionForm(visit, await selectedOf(visit, ids), decision, values, wrong);
+        return decisionForm(visit, await readSelected(visit, ids), decision, values, wrong);
       },
       take: (visit) => decide(visit, decision),
     });
@@ -97,7 +97,7 @@ export function addDeadLetters(app: FastifyInstance): void {
 const mostAtOnce = 500;
 
 /** Returns the selected dead letters that are still open. */
-async function selectedOf({ api }: PageRequest, ids: readonly string[]): Promise<DeadLetter[]> {
+async function readSelected({ api }: PageRequest, ids: readonly string[]): Promise<DeadLetter[]> {
   const { data } = await api.get<DeadLetter[]>(`${path}?state=open&limit=${mostAtOnce}`);
   return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
 }
@@ -113,7 +113,7 @@ async function decide(visit: PageRequest, decision: Decision): Promise<PageResul
     decision === 'redrive' ? { renew_deadline: fields.get('renew_deadline') === 'yes' } : enteredIn(['reason'], fields);
   const post = async (id: string) => {
     const url = `${path}/${encodeURIComponent(id)}/${decision}`;
-    return (await api.post<DeadLetter>(url, body, `${idempotencyKeyOf(visit)} ${id}`)).data;
+    return (await api.post<DeadLetter>(url, body, `${enteredIdempotencyKey(visit)} ${id}`)).data;
   };
   const ids = fields.getAll('id');
   const [only] = ids;
@@ -128,7 +128,7 @@ async function decide(visit: PageRequest, decision: Decision): Promise<PageResul
       outcomes.push({ id, said: error.problem.message });
     }
   });
-  return { title: decisions[decision].done, content: outcomesOf(outcomes, decision) };
+  return { title: decisions[decision].done, content: showOutcomes(outcomes, decision) };
 }
 
 /** Open dead letters can be selected, and redriven or dropped together. */
@@ -147,8 +147,8 @@ function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sor
 }
 
 const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] => [
-  { title: 'When', sort, show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
-  { title: 'Message', show: messageOf },
+  { title: 'When', sort, show: (row) => html`<a href="${deadLetterUrl(row)}">${showTime(row.dead_at)}</a>` },
+  { title: 'Message', show: showMessage },
   {
     title: 'Why',
     show: (row) =>
@@ -157,7 +157,7 @@ const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] =
   {
     title: 'State',
     show: ({ state, decided_by, decided_at }) =>
-      html`${statusOf(state)}${decided_by !== null && html`<br><span class="quiet">by ${actorOf(decided_by, names)}<br>${timeOf(decided_at)}</span>`}`,
+      html`${showStatus(state)}${decided_by !== null && html`<br><span class="quiet">by ${showActor(decided_by, names)}<br>${showTime(decided_at)}</span>`}`,
   },
   { title: 'Request', show: ({ request_id }) => (request_id === null ? '–' : findLink(request_id)) },
   numeric('Size', ({ size_bytes }) => sizeText(size_bytes)),
@@ -170,17 +170,17 @@ function letterFacts(letter: DeadLetter, names: KeyNames): Html {
       ? source_topic
       : `${source_topic}, partition ${source_partition}, offset ${source_offset ?? 'not known'}`;
   return facts([
-    ['State', statusOf(letter.state)],
+    ['State', showStatus(letter.state)],
     ['Why', letter.code],
     ['Reason', letter.reason],
     ['Message', letter.message],
     ['Sent to', place],
     ['Key', key !== null && findLink(key)],
     ['Request id', request_id !== null && findLink(request_id)],
-    ['Dead-lettered', fullTimeOf(letter.dead_at)],
+    ['Dead-lettered', showFullTime(letter.dead_at)],
     ['Stored in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
     ['Size', sizeText(letter.size_bytes)],
-    ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
+    ['Decided', decided_by !== null && html`${showFullTime(decided_at)} by ${showActor(decided_by, names)}`],
     ['Dropped because', letter.drop_reason],
     ['Id', html`<code>${letter.dead_letter_id}</code>`],
   ]);
@@ -195,7 +195,7 @@ const outcomes: Record<DeadLetter['state'], string> = {
 };
 
 /** The page of a dead letter: properties, headers, value, and actions. */
-function contentOf(letter: DeadLetterContent, names: KeyNames, isJustDecided: boolean): Html {
+function showContent(letter: DeadLetterContent, names: KeyNames, isJustDecided: boolean): Html {
   const headers = Object.entries(letter.headers);
   return html`<p><a href="${deadLettersUrl}">To the dead letters</a></p>
 <p class="notice" role="status">${isJustDecided && letter.state !== 'open' && html`<strong>Done.</strong> `}${outcomes[letter.state]}</p>
@@ -228,7 +228,7 @@ function decisionForm(
   wrong: Wrong,
 ): Html {
   const [only] = letters;
-  const cancel = only && letters.length === 1 ? pageOf(only) : `${deadLettersUrl}?state=open`;
+  const cancel = only && letters.length === 1 ? deadLetterUrl(only) : `${deadLettersUrl}?state=open`;
   if (!only)
     return html`<p role="status">None of them is open. In the list, select those that you want to redrive or drop.</p><p><a role="button" href="${cancel}">To the dead letters</a></p>`;
   const isRedrive = decision === 'redrive';
@@ -243,10 +243,10 @@ function decisionForm(
   const content = html`${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
 <p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `The dashboard cannot send ${them} again later, and the request is not executed.`}</p>
 ${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
-<div class="narrow">${isRedrive ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>` : inputOf(reason, values, wrong)}
+<div class="narrow">${isRedrive ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>` : showField(reason, values, wrong)}
 ${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong)}</div>`;
   const isWide = letters.length > 1;
-  return formOf(visit, { wrong, button: decisions[decision].verb, cancel, isDangerous: !isRedrive, isWide }, content);
+  return showForm(visit, { wrong, button: decisions[decision].verb, cancel, isDangerous: !isRedrive, isWide }, content);
 }
 
 /** The result for one of several dead letters; `said` is undefined if it was decided. */
@@ -255,7 +255,7 @@ interface Outcome {
   said: string | undefined;
 }
 
-function outcomesOf(outcomes: readonly Outcome[], decision: Decision): Html {
+function showOutcomes(outcomes: readonly Outcome[], decision: Decision): Html {
   const others = outcomes.filter(({ said }) => said !== undefined);
   const count = outcomes.length - others.length;
   return html`<p class="notice" role="status">${count} of ${outcomes.length} ${count === 1 ? 'was' : 'were'} ${decision === 'redrive' ? 'sent again. Messages that cannot be processed again are listed as new dead letters.' : 'dropped.'}</p>

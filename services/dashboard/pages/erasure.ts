@@ -5,18 +5,18 @@ import type { Erasure } from '#libs/contracts/erasure.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
-import { addFormPage, checkConfirmed, confirmation, formOf, type Wrong } from '../html/forms.ts';
+import { addFormPage, checkConfirmed, confirmation, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { accountsOwnedBy, numbersOf } from '../html/owners.ts';
-import { facts, fullTimeOf, idLink, numeric, statusOf, table, timeOf } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
+import { accountsOwnedBy, readAccountNumbers } from '../html/owners.ts';
+import { facts, idLink, numeric, showFullTime, showStatus, showTime, table } from '../html/show.ts';
+import { clientName } from './client-views.ts';
 import { addTask } from './tasks.ts';
 
 /** The pages of the erasure of a client: what it deletes permanently, what prevents it, the summary, and the result. */
 
 const clientUrl = (clientId: string) => `/admin/ui/clients/${clientId}`;
-const urlOf = (clientId: string) => `${clientUrl(clientId)}/erasure`;
+const erasureUrl = (clientId: string) => `${clientUrl(clientId)}/erasure`;
 
 export function addErasure(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Erase a client', scope: 'clients:erase' } as const;
@@ -25,17 +25,17 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
     { name: 'erasure', ...page, isDangerous: true, done: (data) => erased(data as Erasure), refusal: standsAgainst },
     secrets,
   );
-  addFormPage(app, urlOf(':client_id'), page, {
-    draw: async (visit, _values, wrong) => show(visit, await clientOf(visit), wrong),
+  addFormPage(app, erasureUrl(':client_id'), page, {
+    draw: async (visit, _values, wrong) => show(visit, await readClient(visit), wrong),
     async take(visit) {
       checkConfirmed(visit);
-      const client = await clientOf(visit);
+      const client = await readClient(visit);
       const { client_id } = client;
       return task.summarise(visit, {
         path: `/admin/clients/${client_id}/erasure`,
         body: {},
         facts: [
-          ['Client', nameOf(client)],
+          ['Client', clientName(client)],
           ['Phone', client.contact_number],
           ['E-mail', client.email],
         ],
@@ -45,7 +45,7 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
         ],
         warning: 'Erased data cannot be restored.',
         button: 'Erase this client permanently',
-        form: urlOf(client_id),
+        form: erasureUrl(client_id),
         entered: {},
       });
     },
@@ -54,15 +54,15 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
 
 /** The notice at the top of the client's page. */
 export function erasureNotice({ erased_at }: Client): Html {
-  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${fullTimeOf(erased_at)}). Their data can no longer be changed.</p>`}`;
+  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${showFullTime(erased_at)}). Their data can no longer be changed.</p>`}`;
 }
 
 /** The link on the client's page. */
 export function erasureAction({ client_id, erased_at }: Client, { scopes }: Person): Html {
-  return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${urlOf(client_id)}">Erase this client</a></p>`}`;
+  return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${erasureUrl(client_id)}">Erase this client</a></p>`}`;
 }
 
-const clientOf = async (visit: PageRequest) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
+const readClient = async (visit: PageRequest) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
 
 /** The known steps before the erasure, in order. The bank itself checks the time of the last posting. */
 function hindrance({ status, balance, account_type }: Account): string {
@@ -78,7 +78,7 @@ function hindrance({ status, balance, account_type }: Account): string {
 }
 
 async function show(visit: PageRequest, client: Client, wrong: Wrong): Promise<PageResult> {
-  const title = `Erase ${nameOf(client)}`;
+  const title = `Erase ${clientName(client)}`;
   if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
   const mayRead = visit.person.scopes.has('accounts:read');
   const accounts = mayRead ? await accountsOwnedBy(visit, client.client_id) : [];
@@ -88,12 +88,12 @@ async function show(visit: PageRequest, client: Client, wrong: Wrong): Promise<P
 Postings stay as they are, with their descriptions and references, because the law requires the bank to keep its books. Programs of
 the client lose their access. Do this only if the client has requested it and no law requires the bank to keep the data.</p>
 ${facts([
-  ['Client', idLink(client.client_id, nameOf(client))],
+  ['Client', idLink(client.client_id, clientName(client))],
   ['Phone', client.contact_number],
   ['E-mail', client.email],
 ])}
 ${accounts.length > 0 && html`<h2>Accounts</h2>${accountTable(accounts)}<p class="quiet">In addition, the last posting on each of them must be older than the period for which the bank must keep data. This is checked when you confirm.</p>`}
-${formOf(visit, { wrong, button: 'Continue', cancel: clientUrl(client.client_id) }, confirmation(`${nameOf(client)} has asked to be erased`, wrong))}`,
+${showForm(visit, { wrong, button: 'Continue', cancel: clientUrl(client.client_id) }, confirmation(`${clientName(client)} has asked to be erased`, wrong))}`,
   };
 }
 
@@ -102,7 +102,7 @@ function accountTable(accounts: readonly Account[]): Html {
     'Accounts',
     [
       { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
-      { title: 'Status', show: (row) => statusOf(row.status) },
+      { title: 'Status', show: (row) => showStatus(row.status) },
       numeric('Balance', (row) => amountText(row.balance, row.currency)),
       { title: 'First', show: (row) => html`<strong>${hindrance(row)}</strong>` },
     ],
@@ -128,7 +128,7 @@ async function standsAgainst({ code, details }: ApiProblem, visit: PageRequest):
   if (code !== 'erasure_refused') return undefined;
   const kept = (details?.['accounts'] ?? []) as Kept[];
   const ids = kept.map(({ account_id }) => account_id);
-  const numbers = await numbersOf(visit, ids);
+  const numbers = await readAccountNumbers(visit, ids);
   return html`Accounts of this client prevent it:<ul>${kept.map(
     (one) =>
       html`<li>${idLink(one.account_id, numbers.get(one.account_id))}: ${one.reasons.map((reason) => reasons[reason] ?? reason).join('; ')}${one.kept_until !== undefined && ` (until ${one.kept_until.slice(0, 10)})`}</li>`,
@@ -163,7 +163,7 @@ function whatRemains(remaining: Erasure['remaining']): Html {
       { title: 'What', show: ({ holds }) => html`<span class="text">${holds}</span>` },
       {
         title: 'Deleted at the latest',
-        show: ({ gone_at }) => (gone_at === null ? 'no date' : timeOf(gone_at)),
+        show: ({ gone_at }) => (gone_at === null ? 'no date' : showTime(gone_at)),
       },
     ],
     remaining,

@@ -7,7 +7,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { pageOf, table, timeOf } from '../html/show.ts';
+import { resourcePage, showTime, table } from '../html/show.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -47,7 +47,7 @@ export function addFind(app: FastifyInstance): void {
       const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
       const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
       const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
-      if (meant) return { redirectTo: addressOf(meant, q) };
+      if (meant) return { redirectTo: hitUrl(meant, q) };
       return {
         title: `Found for “${q}”`,
         content:
@@ -91,8 +91,8 @@ function ofAmount(q: string, { scopes }: Person, isFocused = false): Html {
 }
 
 /** Audit records have no page of their own; the records of the request are shown. */
-function addressOf({ id }: SearchHit, q: string): string {
-  return pageOf(id) ?? `/admin/ui/audit?${new URLSearchParams({ request_id: q })}`;
+function hitUrl({ id }: SearchHit, q: string): string {
+  return resourcePage(id) ?? `/admin/ui/audit?${new URLSearchParams({ request_id: q })}`;
 }
 
 /** The arrow keys move from result to result (admin.js), starting at the best one. */
@@ -106,11 +106,11 @@ function groups(hits: readonly SearchHit[], q: string): Html {
           {
             title: 'What',
             show: (hit) =>
-              html`<strong><a data-hit href="${addressOf(hit, q)}"${hit === best && html` autofocus`}>${hit.title}</a></strong>`,
+              html`<strong><a data-hit href="${hitUrl(hit, q)}"${hit === best && html` autofocus`}>${hit.title}</a></strong>`,
           },
           { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
           { title: 'Found by', show: (hit) => matches[hit.matched] },
-          { title: 'Since', show: (hit) => timeOf(hit.created_at) },
+          { title: 'Since', show: (hit) => showTime(hit.created_at) },
         ],
         rows,
         '',

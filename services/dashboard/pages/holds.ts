@@ -8,32 +8,32 @@ import type { CsvColumn } from '../html/csv.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
-import { type Owned, ownedOf } from '../html/owners.ts';
+import { type Owned, readOwnedAccount } from '../html/owners.ts';
 import {
   facts,
-  fullTimeOf,
   idLink,
   idText,
   numeric,
   ownNames,
-  statusOf,
+  showFullTime,
+  showStatus,
+  showTime,
+  showUntil,
   table,
-  timeOf,
-  untilOf,
 } from '../html/show.ts';
 import { addPart } from './account-views.ts';
-import { nameOf } from './client-views.ts';
-import { availableOf } from './counter-instructions.ts';
+import { clientName } from './client-views.ts';
+import { availableBalance } from './counter-instructions.ts';
 import { addTask, amountChange } from './tasks.ts';
 
 /** Adds the pages of holds: the list of an account, one hold, and releasing. Programs place and capture them. */
 export function addHolds(app: FastifyInstance, secrets: readonly string[]): void {
-  addPart(app, '/holds', { title: 'Holds', scope: 'transactions:read' }, listOf, columns);
+  addPart(app, '/holds', { title: 'Holds', scope: 'transactions:read' }, holdList, columns);
   addPage(app, holdUrl(':hold_id'), { title: 'Hold', scope: 'transactions:read' }, async (visit) => {
     const hold = await readHold(visit);
     return {
       title: `Hold of ${amountText(hold.amount, hold.currency)}`,
-      content: html`${visit.query.has('released') && html`<p class="notice" role="status">The hold was released.</p>`}${holdPage(hold, await ownedOf(visit, hold.account_id), visit.person)}`,
+      content: html`${visit.query.has('released') && html`<p class="notice" role="status">The hold was released.</p>`}${holdPage(hold, await readOwnedAccount(visit, hold.account_id), visit.person)}`,
     };
   });
   addRelease(app, secrets);
@@ -41,7 +41,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
 
 const readHold = async (visit: PageRequest): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
 
-const listOf = ({ id, person }: PageRequest): List<Hold> => ({
+const holdList = ({ id, person }: PageRequest): List<Hold> => ({
   path: `/accounts/${id}/holds`,
   filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
   show: (rows, sort) => holdTable(rows, person, sort),
@@ -68,18 +68,18 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
   );
   addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
     const hold = await readHold(visit);
-    const { account, owner } = await ownedOf(visit, hold.account_id);
+    const { account, owner } = await readOwnedAccount(visit, hold.account_id);
     const { hold_id, currency } = hold;
     if (hold.status !== 'Active') return { redirectTo: holdUrl(hold_id) };
     const left = heldAmount(hold);
-    const available = availableOf(account);
+    const available = availableBalance(account);
     const after = sumText(available, left, currency, 1n);
     return task.summarise(visit, {
       path: `/holds/${hold_id}/release`,
       body: {},
       facts: [
         ['Amount', amountText(left, currency)],
-        ['Customer', owner && nameOf(owner)],
+        ['Customer', owner && clientName(owner)],
         ['Account', account.account_number],
       ],
       changes: [amountChange(`${account.account_number}: available`, available, after, currency)],
@@ -103,11 +103,11 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
   return table<Hold>(
     'Holds',
     [
-      { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)) },
-      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, showTime(created_at)) },
+      { title: 'Status', show: ({ status }) => showStatus(status) },
       numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
       numeric('Captured', (row) => amountText(row.captured_amount, row.currency)),
-      { title: 'Until', show: ({ expires_at }) => untilOf(expires_at) },
+      { title: 'Until', show: ({ expires_at }) => showUntil(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
       ...(scopes.has('holds:write') ? [{ title: 'Action', isPlain: true, show: release }] : []),
@@ -123,7 +123,7 @@ export async function holdsOn({ api, person }: PageRequest, account: Account): P
   const { account_id, balance, currency } = account;
   const { data, next } = await api.get<Hold[]>(`/accounts/${account_id}/holds?status=Active&limit=5`);
   if (data.length === 0) return html``;
-  const held = sumText(balance, availableOf(account), currency, -1n);
+  const held = sumText(balance, availableBalance(account), currency, -1n);
   return html`<h2>Holds</h2><p>Held <strong>${amountText(held, currency)}</strong></p>${holdTable(data, person)}
 ${next !== undefined && html`<p><a href="${holdsUrl(account_id)}">All holds</a></p>`}`;
 }
@@ -133,20 +133,20 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
   const { hold_id, currency, status } = hold;
   const mayRelease = status === 'Active' && scopes.has('holds:write');
   return html`${facts([
-    ['Status', statusOf(status)],
+    ['Status', showStatus(status)],
     ['Amount', html`<strong class="balance">${amountText(hold.amount, currency)}</strong>`],
     ['Captured', amountText(hold.captured_amount, currency)],
     ['Still held', status === 'Active' && html`<strong>${amountText(heldAmount(hold), currency)}</strong>`],
-    ['Customer', owner && idLink(owner.client_id, nameOf(owner))],
+    ['Customer', owner && idLink(owner.client_id, clientName(owner))],
     [
       'Account',
-      html`${idLink(account.account_id, account.account_number)}, ${account.account_type}, ${statusOf(account.status)}`,
+      html`${idLink(account.account_id, account.account_number)}, ${account.account_type}, ${showStatus(account.status)}`,
     ],
     ['Reference', hold.reference],
     ['Description', hold.description],
     ...ownNames(hold),
-    ['Placed', fullTimeOf(hold.created_at)],
-    [status === 'Active' ? 'Held until' : 'Held until (at the latest)', untilOf(hold.expires_at)],
+    ['Placed', showFullTime(hold.created_at)],
+    [status === 'Active' ? 'Held until' : 'Held until (at the latest)', showUntil(hold.expires_at)],
     ['Id', idText(hold_id)],
   ])}
 ${

@@ -2,24 +2,24 @@ import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Note } from '#libs/contracts/notes.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { addFormPage, type Form, idempotencyKeyOf, inputOf, once, type Wrong } from '../html/forms.ts';
+import { readKeyNames, showActor } from '../html/actors.ts';
+import { addFormPage, enteredIdempotencyKey, type Form, once, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
-import { timeOf } from '../html/show.ts';
+import { showTime } from '../html/show.ts';
 
 /** Notes of staff about clients and accounts. */
 
 export type NotesOn = 'clients' | 'accounts';
 
 const latest = 3;
-const urlOf = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
+const notesUrl = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
 
 async function noteList(visit: PageRequest, rows: readonly Note[]): Promise<Html> {
-  const names = await keyNamesOf(visit, rows, 'actor');
+  const names = await readKeyNames(visit, rows, 'actor');
   if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
-  return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
+  return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${showActor(actor, names)}, ${showTime(created_at)}</small></li>`)}</ul>`;
 }
 
 function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URLSearchParams, wrong: Wrong): Html {
@@ -33,7 +33,7 @@ function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URL
   } as const;
   return html`${
     scopes.has(`${on}:write`) &&
-    html`<form method="post" action="${urlOf(on, id)}">${csrfField(csrf)}${once()}${inputOf(field, values, wrong)}
+    html`<form method="post" action="${notesUrl(on, id)}">${csrfField(csrf)}${once()}${showField(field, values, wrong)}
 <p class="actions"><button class="secondary">Add the note</button></p></form>`
   }`;
 }
@@ -42,7 +42,7 @@ function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URL
 async function latestNotes(visit: PageRequest, on: NotesOn, id: string): Promise<Html | undefined> {
   const { data, next } = await visit.api.get<Note[]>(`/${on}/${id}/notes?limit=${latest}`);
   if (data.length === 0) return undefined;
-  return html`${await noteList(visit, data)}${next !== undefined && html`<p><a href="${urlOf(on, id)}">All notes</a></p>`}`;
+  return html`${await noteList(visit, data)}${next !== undefined && html`<p><a href="${notesUrl(on, id)}">All notes</a></p>`}`;
 }
 
 /** The latest notes on an account and on its client, which a clerk reads before money is moved. */
@@ -56,7 +56,7 @@ export async function notesFor(visit: PageRequest, { client_id, account_id }: Ac
 }
 
 /** The section of a client's or account's page with the latest notes and the form for a new one. */
-export async function notesOf(visit: PageRequest, on: NotesOn, id: string): Promise<Html> {
+export async function showNotes(visit: PageRequest, on: NotesOn, id: string): Promise<Html> {
   return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
 ${(await latestNotes(visit, on, id)) ?? (await noteList(visit, []))}
 ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
@@ -68,7 +68,7 @@ export function addNotes(app: FastifyInstance): void {
     ['clients', 'client_id', 'client'],
     ['accounts', 'account_id', 'account'],
   ] as const) {
-    const url = urlOf(on, `:${parameter}`);
+    const url = notesUrl(on, `:${parameter}`);
     const form: Form = {
       draw: (visit, values, wrong) =>
         showList<Note>(visit, {
@@ -79,7 +79,7 @@ export function addNotes(app: FastifyInstance): void {
         }),
       async take(visit) {
         const { api, id, fields } = visit;
-        await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, idempotencyKeyOf(visit));
+        await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, enteredIdempotencyKey(visit));
         return { redirectTo: `/admin/ui/${on}/${id}?saved=noted#notes` };
       },
     };

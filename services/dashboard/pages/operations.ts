@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { facts, numeric, refreshed, table, verdictOf } from '../html/show.ts';
+import { facts, numeric, refreshed, showVerdict, table } from '../html/show.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
@@ -24,13 +24,16 @@ export function addOperations(app: FastifyInstance): void {
 }
 
 function services({ services: rows, breakers }: Operations): Html {
-  const breakerOf = (service: string) => breakers.find((breaker) => breaker.service === service)?.state ?? 'closed';
+  const breakerState = (service: string) => breakers.find((breaker) => breaker.service === service)?.state ?? 'closed';
   return table<Service>(
     'Services',
     [
       { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
-      { title: 'Answers', show: ({ answers }) => verdictOf(answers ? 'yes' : 'no', answers) },
-      { title: 'Breaker', show: ({ service }) => verdictOf(breakerOf(service), breakerOf(service) === 'closed') },
+      { title: 'Answers', show: ({ answers }) => showVerdict(answers ? 'yes' : 'no', answers) },
+      {
+        title: 'Breaker',
+        show: ({ service }) => showVerdict(breakerState(service), breakerState(service) === 'closed'),
+      },
       numeric('Outbox rows', ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows))),
       numeric('Oldest', ({ outbox }) =>
         outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`,

@@ -6,18 +6,18 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, timeText, zoneAt } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { addFormPage, enteredIn, formOf, inputOf, type Wrong, WrongInput } from '../html/forms.ts';
+import { addFormPage, enteredIn, showField, showForm, type Wrong, WrongInput } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { ownedOf } from '../html/owners.ts';
+import { readOwnedAccount } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
-import { availableOf, refusalText } from './counter-instructions.ts';
+import { clientName } from './client-views.ts';
+import { availableBalance, refusalText } from './counter-instructions.ts';
 import { addTask, amountChange, type Change, consequences, type Entered } from './tasks.ts';
 
 /** The reversal of a transaction: the form, the summary, and the new transaction. */
 
-const urlOf = (transactionId: string) => `/admin/ui/transactions/${transactionId}/reversal`;
+const reversalUrl = (transactionId: string) => `/admin/ui/transactions/${transactionId}/reversal`;
 
 export function addReversal(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Reverse a transaction', scope: 'transactions:reverse' } as const;
@@ -35,10 +35,10 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     },
     secrets,
   );
-  addFormPage(app, urlOf(':transaction_id'), page, {
-    draw: async (visit, sent, wrong) => show(visit, await plannedOf(visit), task.valuesOf(visit, sent), wrong),
+  addFormPage(app, reversalUrl(':transaction_id'), page, {
+    draw: async (visit, sent, wrong) => show(visit, await planReversal(visit), task.getValues(visit, sent), wrong),
     async take(visit) {
-      const { original, impossible, ...shown } = await plannedOf(visit);
+      const { original, impossible, ...shown } = await planReversal(visit);
       const { reason } = enteredIn(['reason'], visit.fields);
       if (reason === undefined || impossible !== undefined) throw new WrongInput({ reason: 'Say why.' });
       const { transaction_id } = original;
@@ -48,7 +48,7 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
         body: { reason },
         facts: [...shown.facts, ['Reason', reason]],
         button: `Reverse this ${original.transaction_type}`,
-        form: urlOf(transaction_id),
+        form: reversalUrl(transaction_id),
         entered: { reason },
       });
     },
@@ -63,7 +63,7 @@ const isReversible = (posting: Transaction | Transfer): boolean =>
 
 /** The link on the page of a posting. `transactionId`: for a transfer, one of its two transactions. */
 export function reversalLink(posting: Transaction | Transfer, transactionId: string, { scopes }: Person): Html {
-  return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<a role="button" class="secondary" href="${urlOf(transactionId)}">Reverse</a>`}`;
+  return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<a role="button" class="secondary" href="${reversalUrl(transactionId)}">Reverse</a>`}`;
 }
 
 interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
@@ -72,12 +72,12 @@ interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
   impossible?: string;
 }
 
-async function plannedOf(visit: PageRequest): Promise<Planned> {
+async function planReversal(visit: PageRequest): Promise<Planned> {
   const { data: original } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
   const parties = visit.person.scopes.has('accounts:read')
     ? await Promise.all(
         [original.account_id, original.counterparty_account_id].flatMap((id) =>
-          id === undefined ? [] : [ownedOf(visit, id)],
+          id === undefined ? [] : [readOwnedAccount(visit, id)],
         ),
       )
     : [];
@@ -93,8 +93,8 @@ async function plannedOf(visit: PageRequest): Promise<Planned> {
   const gains = original.direction === 'debit';
   const otherGains = original.direction === (isLoanPayment ? 'debit' : 'credit');
   const rows = [
-    ...(own ? [changeOf(own, original, gains)] : []),
-    ...(other ? [changeOf(other, original, otherGains)] : []),
+    ...(own ? [toChange(own, original, gains)] : []),
+    ...(other ? [toChange(other, original, otherGains)] : []),
   ];
   const isCash = ['Deposit', 'Withdrawal'].includes(original.transaction_type);
   // Reversing the payout of a Loan returns the cash and cancels the debt.
@@ -108,7 +108,7 @@ async function plannedOf(visit: PageRequest): Promise<Planned> {
           },
         ]
       : [];
-  const warning = warningOf(rows);
+  const warning = findWarning(rows);
   return { original, facts, changes: [...rows.map(({ change }) => change), ...cash], ...(warning && { warning }) };
 }
 
@@ -116,17 +116,17 @@ type Party = Account & { owner: Client | undefined };
 
 const isLoan = (account: Party | undefined): boolean => account?.account_type === 'Loan';
 
-function changeOf(account: Party, { amount }: Transaction, gains: boolean): { change: Change; account: Party } {
+function toChange(account: Party, { amount }: Transaction, gains: boolean): { change: Change; account: Party } {
   const { currency, account_number, owner } = account;
-  const before = isLoan(account) ? account.balance : availableOf(account);
+  const before = isLoan(account) ? account.balance : availableBalance(account);
   const after = sumText(before, amount, currency, gains ? 1n : -1n);
-  const name = owner ? `, ${nameOf(owner)}` : '';
+  const name = owner ? `, ${clientName(owner)}` : '';
   const what = `${account_number}${name}: ${isLoan(account) ? 'still owed' : 'available'}`;
   return { account, change: amountChange(what, before, after, currency) };
 }
 
 /** Returns why the bank would refuse it at present. */
-function warningOf(rows: readonly { change: Change; account: Party }[]): string | undefined {
+function findWarning(rows: readonly { change: Change; account: Party }[]): string | undefined {
   const [from, to] = rows.map(({ account }) => account);
   if (rows.some(({ account }) => account.status !== 'Active')) return refusalText('inactive_account', { from, to });
   const short = rows.find(({ change }) => change.after.startsWith('−'));
@@ -165,6 +165,6 @@ function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wro
     title,
     content: html`<p>A reversal posts the same amount in the opposite direction. Both stay in the books and on the statement, linked to each other.</p>
 ${consequences(planned)}
-${formOf(visit, { wrong, button: 'Continue', cancel: back }, inputOf(reason, values, wrong))}`,
+${showForm(visit, { wrong, button: 'Continue', cancel: back }, showField(reason, values, wrong))}`,
   };
 }

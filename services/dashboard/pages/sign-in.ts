@@ -5,7 +5,7 @@ import type { ErrorCode } from '#libs/contracts/errors.ts';
 import type { SignIn } from '#libs/contracts/sign-ins.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, type createApi } from '../api.ts';
-import { sendPage, visitOf } from '../html/frame.ts';
+import { requireVisit, sendPage } from '../html/frame.ts';
 import { renderPage } from '../html/layout.ts';
 import { logRefused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
@@ -72,7 +72,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   app.get('/admin/callback', open, async (request, reply) => {
     loginCookie.clear(reply);
     try {
-      const login = loginOf(request);
+      const login = readLogin(request);
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
       const session = sessions.begin({ ...person, ...(await begin(request, person.token)) });
       const sealed = sessions.seal(session);
@@ -86,7 +86,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     }
   });
   app.post('/admin/logout', { config: { action: 'form:logout' } }, async (request, reply) => {
-    const { api, session } = visitOf(request);
+    const { api, session } = requireVisit(request);
     cookie.clear(reply);
     try {
       await api.post('/admin/sign-outs', { session_id: session.id });
@@ -132,7 +132,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     return status === 429;
   }
 
-  function loginOf(request: FastifyRequest) {
+  function readLogin(request: FastifyRequest) {
     const text = sealer.open(loginCookie.read(request.headers) ?? '');
     if (text === undefined) throw new SignInFailed('mismatch', 'no sign-in was started in this browser');
     const login = loginSchema.parse(JSON.parse(text));

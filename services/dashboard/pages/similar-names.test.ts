@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { areSimilar, beginningsOf } from './similar-names.ts';
+import { areSimilar, nameBeginnings } from './similar-names.ts';
 
 test.each([
   ['Grace Høpper', 'HØPPER grace', true],
@@ -15,6 +15,6 @@ test.each([
 });
 
 test('similar names are searched by the beginnings of their words', () => {
-  expect(beginningsOf("Zoë O'Brien-Müller")).toBe('zo o br mu');
-  expect(beginningsOf('– ')).toBe('');
+  expect(nameBeginnings("Zoë O'Brien-Müller")).toBe('zo o br mu');
+  expect(nameBeginnings('– ')).toBe('');
 });

@@ -3,7 +3,7 @@
  * letters. Pure.
  */
 
-const wordsOf = (name: string): string[] =>
+const splitWords = (name: string): string[] =>
   name
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
@@ -26,14 +26,14 @@ function distance(a: string, b: string): number {
 const lettersPerMistake = 6;
 
 export function areSimilar(one: string, other: string): boolean {
-  const [a, b] = [one, other].map((name) => wordsOf(name).sort().join(' ')) as [string, string];
+  const [a, b] = [one, other].map((name) => splitWords(name).sort().join(' ')) as [string, string];
   const allowed = Math.floor(Math.min(a.length, b.length) / lettersPerMistake);
   // Comparing a very long name with a short one would take long.
   return Math.abs(a.length - b.length) <= allowed && distance(a, b) <= allowed;
 }
 
 /** Returns the filter that finds similar names: the beginnings of their words. */
-export const beginningsOf = (name: string): string =>
-  wordsOf(name)
+export const nameBeginnings = (name: string): string =>
+  splitWords(name)
     .map((word) => [...word].slice(0, 2).join(''))
     .join(' ');

@@ -5,13 +5,13 @@ import type { Statement } from '#libs/contracts/statements.ts';
 import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
-import { csvOf } from '../html/csv.ts';
+import { exportCsv } from '../html/csv.ts';
 import { addApiPage, addDownload, addPage, type PageRequest } from '../html/frame.ts';
-import { accountOf, holderOf } from '../html/owners.ts';
-import { desk, facts, timeOf } from '../html/show.ts';
+import { readAccount, readHolder } from '../html/owners.ts';
+import { desk, facts, showTime } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
-import { addressOf, nameOf } from './client-views.ts';
+import { clientName, showAddress } from './client-views.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */
 const maxEntries = 2_000;
@@ -28,35 +28,35 @@ export function addStatement(app: FastifyInstance): void {
   const page = { title: 'Statement', scope: 'transactions:read' } as const;
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit);
-    const { statement, isCut } = await read(visit.api, pathOf(visit), period);
+    const { statement, isCut } = await read(visit.api, statementPath(visit), period);
     const holder = visit.person.scopes.has('accounts:read')
-      ? await holderOf(visit, await accountOf(visit, visit.id))
+      ? await readHolder(visit, await readAccount(visit, visit.id))
       : undefined;
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
-<p class="quiet">Made ${timeOf(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
+<p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
   addApiPage(app, `${url}.html`, page, (visit) => {
     const { from_day, to_day } = periodIn(visit);
     return visit.api.getHtml(
-      `${pathOf(visit)}?${new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) })}`,
+      `${statementPath(visit)}?${new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) })}`,
     );
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
-    csvOf<Entry>(visit.api, {
-      path: pathOf(visit),
-      parameters: parametersOf(periodIn(visit)),
+    exportCsv<Entry>(visit.api, {
+      path: statementPath(visit),
+      parameters: statementParameters(periodIn(visit)),
       columns: entryColumns,
-      rowsOf: (data) => (data as Statement).entries,
+      getRows: (data) => (data as Statement).entries,
     }),
   );
 }
 
-const pathOf = ({ id }: PageRequest) => `/accounts/${id}/statement`;
+const statementPath = ({ id }: PageRequest) => `/accounts/${id}/statement`;
 
 /** The requested days; by default, this month up to today. */
 function periodIn({ query, now }: PageRequest): Period {
@@ -64,12 +64,12 @@ function periodIn({ query, now }: PageRequest): Period {
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };
 }
 
-function parametersOf({ from_day, to_day }: Period): URLSearchParams {
+function statementParameters({ from_day, to_day }: Period): URLSearchParams {
   return new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day), limit: String(pageSize) });
 }
 
 async function read(api: Api, path: string, period: Period): Promise<{ statement: Statement; isCut: boolean }> {
-  const parameters = parametersOf(period);
+  const parameters = statementParameters(period);
   const first = await api.get<Statement>(`${path}?${parameters}`);
   const entries = [...first.data.entries];
   let { next } = first;
@@ -96,12 +96,12 @@ function usualPeriods(today: string): [title: string, Period][] {
   ];
 }
 
-const queryOf = (period: Period): string => new URLSearchParams({ ...period }).toString();
+const periodQuery = (period: Period): string => new URLSearchParams({ ...period }).toString();
 
 function periodForm(here: string, { from_day, to_day }: Period, today: string): Html {
   const link = ([title, period]: [string, Period]) => {
     const isShown = period.from_day === from_day && period.to_day === to_day;
-    return html`<a href="${here}?${queryOf(period)}"${isShown && html` aria-current="true"`}>${title}</a> `;
+    return html`<a href="${here}?${periodQuery(period)}"${isShown && html` aria-current="true"`}>${title}</a> `;
   };
   return html`<nav class="actions" aria-label="Period">${usualPeriods(today).map(link)}</nav>
 <form method="get" action="${here}" class="filters"><label>From (day) <input type="date" name="from_day" value="${from_day}" required></label>
@@ -111,14 +111,14 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 /** The statement for paper, and as a file that is named after the account and the period. */
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
-  return html`<p class="actions"><a role="button" href="${here}.html?${queryOf(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${queryOf(period)}" download="${name}.csv">Download CSV</a></p>`;
+  return html`<p class="actions"><a role="button" href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a></p>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
   const money = (amount: string) => amountText(amount, statement.currency);
   const sums = facts([
-    ['Client', holder && nameOf(holder)],
-    ['Address', holder && addressOf(holder)],
+    ['Client', holder && clientName(holder)],
+    ['Address', holder && showAddress(holder)],
     ['Period', `${from_day} to ${to_day}`],
     ['Opening balance', money(statement.opening_balance)],
     ['Paid out', money(statement.debit_total)],

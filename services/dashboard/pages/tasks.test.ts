@@ -52,14 +52,14 @@ beforeEach(() => {
 });
 afterAll(() => made.app.close());
 
-const textOf = (page: string) =>
+const visibleText = (page: string) =>
   page
     .replaceAll('\u00a0', '')
     .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ');
 const hidden = (page: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '';
 const commands = (name: string) => made.sent.filter(({ headers }) => headers['ce_type']?.includes(`command.${name}.`));
-const bodyOf = (command: { value: unknown } | undefined) =>
+const parseBody = (command: { value: unknown } | undefined) =>
   JSON.parse(String(command?.value)) as Record<string, unknown>;
 
 interface Case {
@@ -122,7 +122,7 @@ describe.each(cases)('$task', (one) => {
   it('is shown first, then executed once with the form’s key', async () => {
     const { key, address, get, confirm } = await entered(one);
     expect(address).toContain(`/admin/ui/summary/${one.task}?of=`);
-    const page = textOf((await get(address)).body);
+    const page = visibleText((await get(address)).body);
     for (const text of one.says) expect(page).toContain(text);
     expect(commands(one.command)).toEqual([]);
     answers[one.command] = one.answer;
@@ -132,7 +132,7 @@ describe.each(cases)('$task', (one) => {
     // One id: it is done once.
     expect(new Set(sent.map(({ headers }) => headers['ce_id'])).size).toBe(1);
     expect(sent[0]?.headers['idempotency-key']).toBe(key);
-    expect(bodyOf(sent[0])).toMatchObject(one.sent);
+    expect(parseBody(sent[0])).toMatchObject(one.sent);
   });
 
   it.each(['no_reply', 'not_sent', 'malformed'] as const)(
@@ -145,7 +145,7 @@ describe.each(cases)('$task', (one) => {
       // It can be read while no service responds.
       const before = answers;
       answers = {};
-      const page = textOf((await get(unknown)).body);
+      const page = visibleText((await get(unknown)).body);
       for (const text of ['Not known yet', 'Do not enter it again', 'Ask again']) expect(page).toContain(text);
       answers = { ...before, [one.command]: one.answer };
       expect((await confirm()).headers.location ?? '').toBe(one.done);
@@ -158,7 +158,7 @@ describe.each(cases)('$task', (one) => {
     const { key, confirm, get } = await entered(one);
     const { statusCode, body } = await confirm();
     expect(statusCode).toBe(409);
-    expect(textOf(body)).toContain('It was refused, and nothing was done. The bank could not do this in time');
+    expect(visibleText(body)).toContain('It was refused, and nothing was done. The bank could not do this in time');
     expect(body).not.toContain('words of the API');
     const again = /<a href="([^"]*)" role="button" autofocus>Go back/.exec(body)?.[1] ?? '';
     const form = (await get(again)).body;
@@ -190,7 +190,7 @@ describe('a reversal', () => {
     answers['get_transaction'] = ok({ ...samples.transaction, ...changes });
     expect((await made.signedIn(everything).get(url)).body).not.toContain(`${url}/reversal`);
     const body = await show();
-    expect(textOf(body)).toContain(words);
+    expect(visibleText(body)).toContain(words);
     expect(body).not.toContain('name="reason"');
   });
 
@@ -202,18 +202,18 @@ describe('a reversal', () => {
   it('shows the changes on both accounts of a transfer, and the new outstanding amount of a loan', async () => {
     const leg = { transfer_id: ids.transfer, counterparty_account_id: ids.other, direction: 'debit' };
     answers['get_transaction'] = ok({ ...samples.transaction, ...leg, transaction_type: 'Transfer' });
-    expect(textOf(await show())).toMatch(/available 60.00 USD 85.00 USD .*available 60.00 USD 35.00 USD/);
+    expect(visibleText(await show())).toMatch(/available 60.00 USD 85.00 USD .*available 60.00 USD 35.00 USD/);
     answers['get_account'] = ({ account_id }) =>
       ok({ ...samples.master, account_id, ...(account_id === ids.other && { account_type: 'Loan' }) });
     answers['get_transaction'] = ok({ ...samples.transaction, ...leg, transaction_type: 'Loan Payment' });
-    expect(textOf(await show())).toMatch(/available 60.00 USD 85.00 USD .*still owed 100.00 USD 125.00 USD/);
+    expect(visibleText(await show())).toMatch(/available 60.00 USD 85.00 USD .*still owed 100.00 USD 125.00 USD/);
   });
 
   it('that cannot succeed says so first: insufficient funds, a frozen account', async () => {
     answers['get_transaction'] = ok({ ...samples.transaction, amount: '60.01' });
-    expect(textOf(await show())).toContain('There is not enough money in account SAV-1');
+    expect(visibleText(await show())).toContain('There is not enough money in account SAV-1');
     answers['get_ledger_accounts'] = ok([{ ...ledger, status: 'Frozen' }]);
-    expect(textOf(await show())).toContain('Account SAV-1 is Frozen');
+    expect(visibleText(await show())).toContain('Account SAV-1 is Frozen');
   });
 
   it('requires a reason', async () => {
@@ -233,10 +233,10 @@ describe('a reversal', () => {
 describe('holds', () => {
   it('are on the account’s page, with the held amount and a link to release them', async () => {
     const { body } = await made.signedIn(everything).get(`/admin/ui/accounts/${ids.account}`);
-    expect(textOf(body)).toContain('Held 40.00 USD');
+    expect(visibleText(body)).toContain('Held 40.00 USD');
     expect(body.match(/>Available</g)).toHaveLength(1);
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}"`);
-    expect(textOf(body)).toContain('the end of 2998-12-31');
+    expect(visibleText(body)).toContain('the end of 2998-12-31');
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}/release"`);
     const reader = await made.signedIn('accounts:read transactions:read').get(`/admin/ui/accounts/${ids.account}`);
     expect(reader.body).not.toContain('/release');
@@ -246,7 +246,7 @@ describe('holds', () => {
     const { get, post, session } = made.signedIn(everything);
     const url = `/admin/ui/holds/${ids.hold}`;
     const address = (await get(`${url}/release`)).headers.location ?? '';
-    expect(textOf((await get(address)).body)).toContain('SAV-1: available 60.00 USD 90.00 USD');
+    expect(visibleText((await get(address)).body)).toContain('SAV-1: available 60.00 USD 90.00 USD');
     answers['release_hold'] = ok({ ...hold, status: 'Released' });
     const of = new URL(address, 'http://x').searchParams.get('of') ?? '';
     const done = await post('/admin/ui/summary/release', { csrf_token: session.csrf, of });
@@ -263,7 +263,7 @@ describe('an erasure', () => {
   it('is offered on the client’s page to people with the scope, and shows what prevents it', async () => {
     expect((await made.signedIn(everything).get(url)).body).toContain(`href="${url}/erasure"`);
     expect((await made.signedIn('clients:read').get(url)).body).not.toContain('/erasure');
-    expect(textOf((await made.signedIn(everything).get(`${url}/erasure`)).body)).toContain(
+    expect(visibleText((await made.signedIn(everything).get(`${url}/erasure`)).body)).toContain(
       'Active 100.00 USD pay the money out, deactivate it',
     );
   });
@@ -275,17 +275,17 @@ describe('an erasure', () => {
     const { confirm } = await entered(cases[1] as Case);
     const { statusCode, body } = await confirm();
     expect(statusCode).toBe(400);
-    expect(textOf(body)).toMatch(/SAV-1 : pay the money out, .*keep its data for longer \(until 2026-01-02\)/);
+    expect(visibleText(body)).toMatch(/SAV-1 : pay the money out, .*keep its data for longer \(until 2026-01-02\)/);
   });
 
   it('shows what it has replaced, and what remains', async () => {
     answers['erase_client'] = (cases[1] as Case).answer;
     const { confirm } = await entered(cases[1] as Case);
-    expect(textOf((await confirm()).body)).toMatch(
+    expect(visibleText((await confirm()).body)).toMatch(
       /Notes on accounts 2 .*Postings stay in the books.*are deleted by 2026-01-02.*topic transactions descriptions 2026-01-02/,
     );
     answers['get_client'] = ok({ ...samples.client, erased_at: time });
-    expect(textOf((await made.signedIn(everything).get(url)).body)).toContain('This client was erased');
+    expect(visibleText((await made.signedIn(everything).get(url)).body)).toContain('This client was erased');
   });
 
   it('is not sent without the check box', async () => {

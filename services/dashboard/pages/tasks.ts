@@ -6,7 +6,7 @@ import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import { idempotencyKeyOf } from '../html/forms.ts';
+import { enteredIdempotencyKey } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import { changeTable, type Fact, facts } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
@@ -77,7 +77,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
       home: html`<p><a href="/admin/ui" role="button">To the home page</a></p>`,
       leave: toStart,
       caution: 'Do not enter it again.',
-      factsOf: (instruction) => [['What', instruction.button], ...instruction.facts],
+      listFacts: (instruction) => [['What', instruction.button], ...instruction.facts],
       summary(visit, instruction, sealed) {
         const { button } = instruction;
         const leave = html`<a href="${again(instruction, sealed)}">Change or cancel</a>`;
@@ -87,7 +87,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
 ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task.isDangerous })}`,
         };
       },
-      requestOf({ path, body: { amount, ...rest } }) {
+      toRequest({ path, body: { amount, ...rest } }) {
         return { path, body: amount === undefined ? rest : { ...rest, amount: jsonNumber(String(amount)) } };
       },
       done: task.done,
@@ -102,11 +102,11 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
     /** Redirects to the summary of the entered values, with the form's idempotency key. */
     summarise(visit: PageRequest, entered: Entered): PageResult {
       const facts = entered.facts.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
-      const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
+      const idempotency_key = enteredIdempotencyKey(visit) ?? randomUUID();
       return added.summarise({ ...entered, facts, actor: visit.actor, idempotency_key });
     },
     /** Returns the values to show in the form: those just sent, or those sent before if it is opened again to change them. */
-    valuesOf: ({ query, actor }: PageRequest, sent: URLSearchParams): URLSearchParams =>
+    getValues: ({ query, actor }: PageRequest, sent: URLSearchParams): URLSearchParams =>
       sent.size > 0 ? sent : new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }

@@ -28,13 +28,13 @@ const totals = (complete: boolean) =>
     counted_from: samples.client.created_at,
     totals: [total],
   });
-const textOf = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+const visibleText = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
 
 describe('the day', () => {
   it('is shown by currency, with links to postings, to people with the scopes', async () => {
     answers = { get_posting_totals: totals(true) };
     const { body } = await made.signedIn('books:read transactions:read').get('/admin/ui/today');
-    expect(textOf(body)).toContain('KES 3 1 500.00 20.50 0.00 2');
+    expect(visibleText(body)).toContain('KES 3 1 500.00 20.50 0.00 2');
     const day = new Date().toISOString().slice(0, 10);
     expect(body).toContain(`href="/admin/ui/transactions?currency=KES&amp;from_day=${day}&amp;status=Failed"`);
     expect((await made.signedIn('books:read').get('/admin/ui/today')).body).not.toContain('transactions?currency');
@@ -47,7 +47,7 @@ describe('the day', () => {
     answers = {};
     const { statusCode, body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
     expect(statusCode).toBe(200);
-    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks not answering/);
+    expect(visibleText(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks not answering/);
     expect(body).toContain('What was posted cannot be shown now');
   });
 

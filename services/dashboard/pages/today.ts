@@ -5,8 +5,8 @@ import { bankDay, moneyText, startOfDay, timeText } from '#libs/service/formats.
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
-import { sectionsOf } from '../html/navigation.ts';
-import { loaded, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
+import { visibleSections } from '../html/navigation.ts';
+import { loaded, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';
@@ -47,7 +47,7 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
   const operationsUrl = '/admin/ui/operations';
   const unknown = { value: 'not known', about: 'no answer', isBad: true };
   const list: Tile[] = [
-    { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingOf(operations) : unknown) },
+    { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingFigure(operations) : unknown) },
     {
       title: 'Dead letters',
       href: person.scopes.has('ops:manage') ? `${deadLettersUrl}?state=open` : operationsUrl,
@@ -59,8 +59,12 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
           }
         : unknown),
     },
-    { title: 'The books', href: '/admin/ui/books', ...(operations ? checkOf(operations.last_verification) : unknown) },
-    { title: 'Services', href: operationsUrl, ...(operations ? servicesOf(operations) : unknown) },
+    {
+      title: 'The books',
+      href: '/admin/ui/books',
+      ...(operations ? checkFigure(operations.last_verification) : unknown),
+    },
+    { title: 'Services', href: operationsUrl, ...(operations ? servicesFigure(operations) : unknown) },
   ];
   if (person.scopes.has('approvals:write'))
     list.unshift({
@@ -77,7 +81,7 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
 }
 
 /** The commands that are waiting for the ledger. */
-function pendingOf({ consumer_lag }: Operations): Figure {
+function pendingFigure({ consumer_lag }: Operations): Figure {
   if (consumer_lag === null) return { value: 'not known', about: 'the broker does not answer', isBad: true };
   const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));
   const waiting = commands.reduce((sum, { lag }) => sum + Number(lag), 0);
@@ -91,7 +95,7 @@ const checks: Record<Verification['state'], string> = {
   interrupted: 'not checked',
 };
 
-function checkOf(last: Verification | null): Figure {
+function checkFigure(last: Verification | null): Figure {
   if (last === null) return { value: 'not checked', about: 'the entries have not been checked', isBad: true };
   const at = timeText(last.ended_at ?? last.started_at);
   return {
@@ -101,7 +105,7 @@ function checkOf(last: Verification | null): Figure {
   };
 }
 
-function servicesOf({ services }: Operations): Figure {
+function servicesFigure({ services }: Operations): Figure {
   const away = services.filter(({ answers }) => !answers).map(({ service }) => service);
   return away.length === 0
     ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), isBad: false }
@@ -117,7 +121,7 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     scopes.has('transactions:read') ? html`<a href="${href}">${text}</a>` : text;
   const money = (title: string, field: 'money_in' | 'money_out' | 'transferred') =>
     numeric<Total>(title, (row) => moneyText(row[field], row.currency));
-  return html`${!totals.complete && html`<p class="notice" role="status">There were too many postings to count. These are the postings since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
+  return html`${!totals.complete && html`<p class="notice" role="status">There were too many postings to count. These are the postings since ${showTime(totals.counted_from)}.</p>`}${table<Total>(
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },
@@ -137,7 +141,7 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
 /** The first page: today's figures, and the sections that this person may open. */
 export function addHome(app: FastifyInstance): void {
   addPage(app, '/admin/ui', { title: 'Home', scope: null }, ({ person }) => {
-    const sections = sectionsOf(person.scopes).filter((section) => section.url !== '/admin/ui');
+    const sections = visibleSections(person.scopes).filter((section) => section.url !== '/admin/ui');
     return {
       content: html`${person.scopes.has('books:read') && loaded('today', url, 'The day so far')}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}

@@ -9,27 +9,27 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, moneyText, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import { actorOf, actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
+import { actorText, type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, externalId, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { accountsBy, clientsOf } from '../html/owners.ts';
+import { accountsBy, readClients } from '../html/owners.ts';
 import {
   type Fact,
   facts,
-  fullTimeOf,
   idLink,
   idText,
   numeric,
   ownNames,
-  statusOf,
+  showFullTime,
+  showStatus,
+  showTime,
   table,
-  timeOf,
   totalText,
 } from '../html/show.ts';
-import { nameOf } from './client-views.ts';
-import { refusalText, titleOf } from './counter-instructions.ts';
+import { clientName } from './client-views.ts';
+import { refusalText, transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { reversalLink } from './reversal.ts';
 
@@ -42,11 +42,11 @@ export function addTransactions(app: FastifyInstance): void {
   addPage(app, `${transactionsUrl}/:transaction_id`, { title: 'Transaction', scope }, async (visit) => {
     const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
     const [names, events] = await Promise.all([
-      namesOf(visit, [data.account_id, data.counterparty_account_id]),
-      eventsOf(visit, data.transaction_id, data.status),
+      readNames(visit, [data.account_id, data.counterparty_account_id]),
+      showEvents(visit, data.transaction_id, data.status),
     ]);
     return {
-      title: `${titleOf(data)} ${moneyOf(data)}`,
+      title: `${transactionTitle(data)} ${showMoney(data)}`,
       content: html`${visit.query.has('reversed') && html`<p class="notice" role="status">The reversal was posted.</p>`}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
     };
   });
@@ -54,11 +54,11 @@ export function addTransactions(app: FastifyInstance): void {
     const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
     const [names, events] = await Promise.all([
-      namesOf(visit, [data.from_account_id, data.to_account_id]),
-      eventsOf(visit, leg, data.status),
+      readNames(visit, [data.from_account_id, data.to_account_id]),
+      showEvents(visit, leg, data.status),
     ]);
     return {
-      title: `Transfer ${moneyOf(data)}`,
+      title: `Transfer ${showMoney(data)}`,
       content: html`${transferFacts(data, leg, names)}${actions(data, data.transfer_id, leg, visit.person)}${events}`,
     };
   });
@@ -73,33 +73,33 @@ function actions(posting: Transaction | Transfer, id: string, transactionId: str
 /** Shows an account by its number and its owner, with links, as far as the person may see them. */
 type Names = (accountId: string) => Html;
 
-async function namesOf(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Names> {
+async function readNames(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Names> {
   const accounts = await accountsBy(visit, accountIds);
-  const owners = await clientsOf(visit, accounts.values());
+  const owners = await readClients(visit, accounts.values());
   return (id) => {
     const account = accounts.get(id);
     const owner = owners.get(account?.client_id ?? '');
-    return html`${idLink(id, account?.account_number)}${owner && html`, ${idLink(owner.client_id, nameOf(owner))}`}`;
+    return html`${idLink(id, account?.account_number)}${owner && html`, ${idLink(owner.client_id, clientName(owner))}`}`;
   };
 }
 
-const moneyOf = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
+const showMoney = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
 const link = (id: string | undefined) => id !== undefined && idLink(id);
 
 /** The properties of a posting, with its own ones in the middle. */
 function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: readonly Fact[]): Html {
   return facts([
-    ['Status', statusOf(row.status)],
+    ['Status', showStatus(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
-    ['Amount', html`<strong>${moneyOf(row)}</strong>${direction}`],
+    ['Amount', html`<strong>${showMoney(row)}</strong>${direction}`],
     ...own,
     ['Hold', link(row.hold_id)],
     ['Batch', link(row.batch_id)],
     ['Reference', 'reference' in row && row.reference],
     ['Description', row.description],
     ...ownNames(row),
-    ['Accepted', fullTimeOf(row.created_at)],
+    ['Accepted', showFullTime(row.created_at)],
     ['Id', idText(id)],
   ]);
 }
@@ -123,7 +123,7 @@ const transferFacts = (row: Transfer, leg: string, names: Names): Html =>
   ]);
 
 /** The timeline, for people who may read it. A pending transaction has none. */
-async function eventsOf(
+async function showEvents(
   { api, person }: PageRequest,
   transactionId: string,
   status: Transaction['status'],
@@ -132,7 +132,7 @@ async function eventsOf(
   if (!person.scopes.has('audit:read')) return html``;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
-    return timelineOf(data, await keyNamesOf({ api, person }, [data.request], 'actor'));
+    return showTimeline(data, await readKeyNames({ api, person }, [data.request], 'actor'));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
     return html`<p role="status">It has no timeline.</p>`;
@@ -143,11 +143,11 @@ type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
 
 /** The history of a transaction: request, command, entries on both sides, events. */
-function timelineOf({ transaction, request, command, booked_at, entries, events }: Timeline, names: KeyNames): Html {
+function showTimeline({ transaction, request, command, booked_at, entries, events }: Timeline, names: KeyNames): Html {
   return html`<h2>Timeline</h2><ol class="timeline">
 <li><h3>Request</h3>${facts([
     ['Accepted', moment(request.accepted_at, request.accepted_at)],
-    ['Caller', actorOf(request.actor, names)],
+    ['Caller', showActor(request.actor, names)],
     [
       'Request id',
       html`<a href="/admin/ui/audit?request_id=${encodeURIComponent(request.request_id)}"><code>${request.request_id}</code></a>`,
@@ -198,7 +198,7 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
       { title: 'Event', show: (row) => html`<span class="wide">${row.type}</span>` },
       { title: 'ce_id', show: (row) => html`<code class="long">${row.ce_id}</code>` },
       { title: 'Topic', show: (row) => row.topic },
-      { title: 'State', show: ({ state }) => statusOf(state === 'not_kept' ? 'no longer kept' : state) },
+      { title: 'State', show: ({ state }) => showStatus(state === 'not_kept' ? 'no longer kept' : state) },
       { title: 'Recorded', show: ({ recorded_at }) => (recorded_at === null ? '–' : moment(recorded_at, since)) },
       { title: 'Published', show: ({ published_at }) => (published_at === null ? '–' : moment(published_at, since)) },
     ],
@@ -235,7 +235,7 @@ function ofBank(visit: PageRequest): List<Transaction> {
     async show(rows, sort) {
       const ids = rows.map(({ account_id }) => account_id);
       const accounts = await accountsBy(visit, ids);
-      return transactionTable(rows, sort, { accounts, owners: await clientsOf(visit, accounts.values()) });
+      return transactionTable(rows, sort, { accounts, owners: await readClients(visit, accounts.values()) });
     },
   };
 }
@@ -273,10 +273,10 @@ interface People {
 
 /** `people`: for transactions of several accounts, as far as the person may see them. */
 function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: People): Html {
-  const accountOf = ({ account_id }: Transaction) => {
+  const showAccount = ({ account_id }: Transaction) => {
     const account = people?.accounts.get(account_id);
     const owner = people?.owners.get(account?.client_id ?? '');
-    return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${nameOf(owner)}</span>`}`;
+    return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${clientName(owner)}</span>`}`;
   };
   const amount = (title: string, direction: Transaction['direction']) =>
     numeric<Transaction>(title, (row) => (row.direction === direction ? amountText(row.amount, row.currency) : ''));
@@ -285,8 +285,8 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
   return html`${table<Transaction>(
     'Transactions',
     [
-      { title: 'When', sort, show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
-      ...(people ? [{ title: 'Account', show: accountOf }] : []),
+      { title: 'When', sort, show: (row) => idLink(row.transaction_id, showTime(row.created_at)) },
+      ...(people ? [{ title: 'Account', show: showAccount }] : []),
       {
         title: 'Type',
         show: (row) =>
@@ -297,7 +297,7 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
       {
         title: 'Status',
         show: (row) =>
-          html`${statusOf(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
+          html`${showStatus(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
       },
       {
         title: 'Reference',

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { type Delivery, deliveryStatus, type Webhook } from '#libs/contracts/webhooks.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { idempotencyKeyOf, once } from '../html/forms.ts';
+import { readKeyNames, showActor } from '../html/actors.ts';
+import { enteredIdempotencyKey, once } from '../html/forms.ts';
 import { addForm, type PageRequest } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, statusOf, table, tags, timeOf } from '../html/show.ts';
+import { facts, idLink, idText, showFullTime, showStatus, showTime, table, tags } from '../html/show.ts';
 
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
@@ -23,9 +23,9 @@ export function addWebhooks(app: FastifyInstance): void {
   }));
   const one = { title: 'Webhook', scope } as const;
   addListPage<Delivery>(app, `${url}/:webhook_id`, one, async (visit) => {
-    const { data: webhook } = await visit.api.get<Webhook>(pathOf(visit));
+    const { data: webhook } = await visit.api.get<Webhook>(webhookPath(visit));
     return {
-      path: `${pathOf(visit)}/deliveries`,
+      path: `${webhookPath(visit)}/deliveries`,
       filters: [{ name: 'status', label: 'Status', options: deliveryStatus.options }],
       above: async () => ({
         title: `Webhook to ${new URL(webhook.url).host}`,
@@ -41,22 +41,22 @@ export function addWebhooks(app: FastifyInstance): void {
   );
 }
 
-const pathOf = ({ id }: PageRequest) => `/webhooks/${id}`;
+const webhookPath = ({ id }: PageRequest) => `/webhooks/${id}`;
 
 async function sendAndReturn(visit: PageRequest, action: string) {
-  await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit));
-  return { redirectTo: `/admin/ui${pathOf(visit)}?sent` };
+  await visit.api.post(`${webhookPath(visit)}${action}`, {}, enteredIdempotencyKey(visit));
+  return { redirectTo: `/admin/ui${webhookPath(visit)}?sent` };
 }
 
 function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
   return table<Webhook>(
     'Webhooks',
     [
-      { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, timeOf(created_at)) },
+      { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, showTime(created_at)) },
       { title: 'Receiver', show: (row) => html`<span class="long">${row.url}</span>` },
-      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Status', show: ({ status }) => showStatus(status) },
       { title: 'Event types', show: ({ event_types }) => tags(event_types) },
-      { title: 'Failing since', show: ({ failing_since }) => timeOf(failing_since) },
+      { title: 'Failing since', show: ({ failing_since }) => showTime(failing_since) },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     webhooks,
@@ -69,18 +69,18 @@ async function webhookPage(webhook: Webhook, visit: PageRequest): Promise<Html> 
   return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
 ${facts([
   ['Receiver', webhook.url],
-  ['Status', statusOf(webhook.status)],
+  ['Status', showStatus(webhook.status)],
   ['Event types', tags(webhook.event_types)],
   ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
   ['Description', webhook.description],
-  ['Failing since', webhook.failing_since !== null && fullTimeOf(webhook.failing_since)],
+  ['Failing since', webhook.failing_since !== null && showFullTime(webhook.failing_since)],
   [
     'Previous secret signs until',
-    webhook.previous_secret_ends_at !== null && fullTimeOf(webhook.previous_secret_ends_at),
+    webhook.previous_secret_ends_at !== null && showFullTime(webhook.previous_secret_ends_at),
   ],
   [
     'Created',
-    html`${fullTimeOf(webhook.created_at)} by ${actorOf(created_by, await keyNamesOf(visit, [webhook], 'created_by'))}`,
+    html`${showFullTime(webhook.created_at)} by ${showActor(created_by, await readKeyNames(visit, [webhook], 'created_by'))}`,
   ],
   ['Id', idText(webhook_id)],
 ])}
@@ -95,14 +95,14 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
   return table<Delivery>(
     'Deliveries',
     [
-      { title: 'Created', sort, show: ({ created_at }) => timeOf(created_at) },
+      { title: 'Created', sort, show: ({ created_at }) => showTime(created_at) },
       {
         title: 'Event',
         show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
       },
-      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Status', show: ({ status }) => showStatus(status) },
       { title: 'Attempts', isPlain: true, show: attemptList },
-      { title: 'Next attempt', show: ({ next_attempt_at }) => timeOf(next_attempt_at) },
+      { title: 'Next attempt', show: ({ next_attempt_at }) => showTime(next_attempt_at) },
       {
         title: 'Send again',
         isPlain: true,
@@ -123,5 +123,5 @@ function attemptList({ attempts }: Delivery): Html | string {
   const answer = ({ response_status, error }: Delivery['attempts'][number]) =>
     response_status === null ? (error ?? 'no answer') : `HTTP ${response_status}`;
   if (attempts.length === 1) return html`${answer(last)}, ${last.duration_ms} ms`;
-  return html`<details><summary>${attempts.length}, the last: ${answer(last)}</summary><ol>${attempts.map((attempt) => html`<li>${timeOf(attempt.attempted_at)}: ${answer(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
+  return html`<details><summary>${attempts.length}, the last: ${answer(last)}</summary><ol>${attempts.map((attempt) => html`<li>${showTime(attempt.attempted_at)}: ${answer(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
 }

@@ -109,13 +109,13 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, scop
           expiresInMs: (answer.expiresIn() ?? defaultExpiryS) * 1000,
         };
       } catch (error) {
-        throw new SignInFailed(faultOf(error), error);
+        throw new SignInFailed(toSignInFault(error), error);
       }
     },
   };
 }
 
-function faultOf(error: unknown): SignInFault {
+function toSignInFault(error: unknown): SignInFault {
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) return 'refused';
   const code = (error as { code?: unknown }).code;
   const isAway =

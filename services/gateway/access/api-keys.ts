@@ -73,7 +73,7 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       known.set(state.key_id, {
         state,
         expiresMs: Date.parse(state.expires_at),
-        caller: callerOf(state),
+        caller: toCaller(state),
         usedMs: before?.usedMs ?? -Infinity,
       });
       if (before?.shown !== undefined) byText.delete(before.shown);
@@ -134,7 +134,7 @@ function readState(key: string, value: Buffer, logger: Logger): KeyState | undef
   }
 }
 
-function callerOf(state: KeyState): Caller {
+function toCaller(state: KeyState): Caller {
   const boundClientId = state.client_id ?? undefined;
   return {
     actor: `key:${state.family_id}`,

@@ -26,6 +26,6 @@ export interface AccessToken {
 }
 
 /** Returns the known scopes of a caller, for messages. */
-export function scopesOf({ scopes }: Caller): Scope[] {
+export function listScopes({ scopes }: Caller): Scope[] {
   return allScopes.filter((scope) => scopes.has(scope));
 }

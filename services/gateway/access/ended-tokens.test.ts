@@ -17,7 +17,7 @@ function setUp(publish?: () => Promise<void>) {
       logger: pino({ level: 'silent' }),
       now: () => time.ms,
     });
-  const tokenOf = (id: string, owner = 'jwt:issuer|ada|dashboard') => ({
+  const testToken = (id: string, owner = 'jwt:issuer|ada|dashboard') => ({
     id,
     owner,
     issuedMs: time.ms,
@@ -26,13 +26,13 @@ function setUp(publish?: () => Promise<void>) {
   const deliver = (to: ReturnType<typeof make>) => {
     for (const { key, value } of sent) to.take(key ?? null, Buffer.from(value ?? ''));
   };
-  return { time, sent, make, tokenOf, deliver };
+  return { time, sent, make, testToken, deliver };
 }
 
 it('a token that was signed out has ended, here immediately and on other gateways by a message', async () => {
-  const { make, tokenOf, deliver } = setUp();
+  const { make, testToken, deliver } = setUp();
   const [here, elsewhere] = [make(), make()];
-  const [token, other] = [tokenOf('a'), tokenOf('b')];
+  const [token, other] = [testToken('a'), testToken('b')];
   await here.end(token);
   expect([here.isEnded(token), here.isEnded(other), elsewhere.isEnded(token)]).toEqual([true, false, false]);
   deliver(elsewhere);
@@ -40,15 +40,15 @@ it('a token that was signed out has ended, here immediately and on other gateway
 });
 
 it('a sign-in ends the earlier tokens of the person for that client, and no others; a late message changes nothing', async () => {
-  const { time, sent, make, tokenOf, deliver } = setUp();
+  const { time, sent, make, testToken, deliver } = setUp();
   const [here, elsewhere] = [make(), make()];
   const [first, eve, elsewhereSignedIn] = [
-    tokenOf('a'),
-    tokenOf('b', 'jwt:issuer|eve|dashboard'),
-    tokenOf('c', 'jwt:issuer|ada|other'),
+    testToken('a'),
+    testToken('b', 'jwt:issuer|eve|dashboard'),
+    testToken('c', 'jwt:issuer|ada|other'),
   ];
   time.ms += second;
-  const next = tokenOf('d');
+  const next = testToken('d');
   await here.endEarlier(next);
   deliver(elsewhere);
   for (const gateway of [here, elsewhere])
@@ -60,22 +60,22 @@ it('a sign-in ends the earlier tokens of the person for that client, and no othe
 });
 
 it('a token is ended here although the broker does not accept the message', async () => {
-  const { make, tokenOf } = setUp(() => Promise.reject(new Error('away')));
+  const { make, testToken } = setUp(() => Promise.reject(new Error('away')));
   const ended = make();
-  await expect(ended.end(tokenOf('a'))).rejects.toThrow('away');
-  expect(ended.isEnded(tokenOf('a'))).toBe(true);
+  await expect(ended.end(testToken('a'))).rejects.toThrow('away');
+  expect(ended.isEnded(testToken('a'))).toBe(true);
 });
 
 it('tokens that expired by themselves are forgotten, and unreadable messages are ignored', () => {
-  const { time, make, tokenOf } = setUp();
+  const { time, make, testToken } = setUp();
   const ended = make();
   const until = (ms: number) => Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + ms).toISOString() }));
   ended.take('a', until(second));
   ended.take('b', Buffer.from('{"expires_at":"soon"}'));
   ended.take('c', Buffer.from('nonsense'));
   ended.take('d', null);
-  expect(['a', 'b', 'c', 'd'].map((id) => ended.isEnded(tokenOf(id)))).toEqual([true, false, false, false]);
+  expect(['a', 'b', 'c', 'd'].map((id) => ended.isEnded(testToken(id)))).toEqual([true, false, false, false]);
   time.ms += 2 * second;
   ended.take('e', until(second));
-  expect(['a', 'e'].map((id) => ended.isEnded(tokenOf(id)))).toEqual([false, true]);
+  expect(['a', 'e'].map((id) => ended.isEnded(testToken(id)))).toEqual([false, true]);
 });

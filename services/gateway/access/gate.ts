@@ -4,7 +4,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindFromField } from '#libs/contracts/ids.ts';
 import { Refused, refuse } from '../http/errors.ts';
-import { networkOf } from '../http/network.ts';
+import { toNetwork } from '../http/network.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
 
@@ -24,7 +24,7 @@ export async function createRateLimits(
     max === 0 ? undefined : app.createRateLimit({ ...options, max });
   return {
     requests: create(perMinute.requests, { keyGenerator: ({ caller }) => caller?.actor ?? '' }),
-    failures: create(perMinute.failures, { keyGenerator: ({ ip }) => networkOf(ip) }),
+    failures: create(perMinute.failures, { keyGenerator: ({ ip }) => toNetwork(ip) }),
   };
 }
 

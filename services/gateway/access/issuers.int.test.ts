@@ -166,7 +166,7 @@ async function startIssuer(product: Product) {
     },
   };
   server.on('request', new Provider(issuer, configuration).callback());
-  const tokenOf = async (kind: (typeof kinds)[number]): Promise<string> => {
+  const requestToken = async (kind: (typeof kinds)[number]): Promise<string> => {
     const body = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: kind,
@@ -177,13 +177,13 @@ async function startIssuer(product: Product) {
     expect(answer.status, text).toBe(200);
     return (JSON.parse(text) as { access_token: string }).access_token;
   };
-  return { issuer, tokenOf };
+  return { issuer, requestToken };
 }
 
 describe.each(Object.entries(products))('%s', (_name, product) => {
   it('roles become scopes, machines are not people, customers are bound, and ID tokens are refused', async () => {
     // contract: permission-9
-    const { issuer, tokenOf } = await startIssuer(product);
+    const { issuer, requestToken } = await startIssuer(product);
     const { JWT_ROLE_SCOPES: roleScopes } = loadConfig(
       z.object({ JWT_ROLE_SCOPES: gatewayConfig.shape.JWT_ROLE_SCOPES }),
       { JWT_ROLE_SCOPES: product.settings.JWT_ROLE_SCOPES },
@@ -203,7 +203,7 @@ describe.each(Object.entries(products))('%s', (_name, product) => {
     };
     const { app, sent } = await testApp(() => ok(samples.client), { tokens });
     const ask = async (kind: (typeof kinds)[number]) => {
-      const headers = { authorization: `Bearer ${await tokenOf(kind)}` };
+      const headers = { authorization: `Bearer ${await requestToken(kind)}` };
       const status = async (url: string) => (await app.inject({ method: 'GET', url, headers })).statusCode;
       const [client, books] = [await status(`/clients/${ids.client}`), await status('/admin/trial-balance')];
       const { headers: message = {} } = sent.find(({ headers: { actor } }) => actor !== undefined) ?? {};

@@ -141,7 +141,7 @@ async function verifyToken(
     const { iat, nbf = iat, exp } = claims;
     const [earliest, latest] = [now / 1000 - skewS, now / 1000 + skewS];
     if (exp <= earliest || iat > latest || nbf > latest || exp - iat > options.maxLifetimeS) return undefined;
-    const caller = callerOf(options, claims, payload);
+    const caller = toCaller(options, claims, payload);
     if (!caller) return undefined;
     const id = createHash('sha256').update(token).digest('base64url');
     const owner = `${caller.actor}|${claims.azp ?? claims.client_id ?? ''}`;
@@ -177,7 +177,7 @@ function keyFor({ issuer, keySet, hs256Secret, types }: TokenOptions) {
 }
 
 /** Returns undefined for a token that is neither bound to a client nor allowed to act for the whole bank. */
-function callerOf(
+function toCaller(
   options: TokenOptions,
   { iss, sub, client_id, azp, bank_client_id }: Claims,
   payload: JWTPayload,
@@ -208,7 +208,7 @@ function namedScopes({ scopesClaim, roleScopes }: TokenOptions, payload: JWTPayl
   const claim =
     scopesClaim === undefined
       ? payload['scope']
-      : (memberOf(payload, scopesClaim) ?? scopesClaim.split('.').reduce<unknown>(memberOf, payload));
+      : (getMember(payload, scopesClaim) ?? scopesClaim.split('.').reduce<unknown>(getMember, payload));
   const values =
     typeof claim === 'string'
       ? claim.split(' ')
@@ -218,7 +218,7 @@ function namedScopes({ scopesClaim, roleScopes }: TokenOptions, payload: JWTPayl
   return scopesClaim !== undefined && roleScopes ? values.flatMap((role) => roleScopes.get(role) ?? []) : values;
 }
 
-function memberOf(value: unknown, name: string): unknown {
+function getMember(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? Reflect.get(value, name)
     : undefined;

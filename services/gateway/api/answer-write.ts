@@ -7,12 +7,12 @@ import { approvalUrl, presentApproval } from './approvals.ts';
 import type { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import type { Outcome } from './forward.ts';
 import type { Plan } from './plan.ts';
-import { presenterOf } from './present.ts';
+import { createPresenter } from './present.ts';
 import type { Write, WriteOutcome } from './write.ts';
 
 /** Returns how this endpoint answers the outcome of a write (contract: envelope, idempotency). */
 export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptanceTimes) {
-  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
+  const show = createPresenter(endpoint.result) ?? ((data: unknown) => data);
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
 
   const success = (reply: FastifyReply, { location }: Plan, data: unknown): void => {

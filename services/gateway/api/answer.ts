@@ -32,7 +32,7 @@ export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: 
 export const unreadable = refusal('service_unavailable', 'the service cannot answer now; the request can be repeated');
 
 /** Returns the data of a query's outcome. Throws its refusal, or service_unavailable if there is no reply. */
-export function dataOf<T>(outcome: Outcome<T>): T {
+export function requireData<T>(outcome: Outcome<T>): T {
   if (outcome.kind === 'done') return outcome.data;
   throw new Refused(outcome.kind === 'refused' ? outcome.refusal : unreadable);
 }

@@ -1,5 +1,5 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
-import { scopesOf } from '../access/caller.ts';
+import { listScopes } from '../access/caller.ts';
 import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval } from './approvals.ts';
@@ -11,7 +11,7 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
   const verdict = (input: Input<{ reason?: string | null | undefined }>) => {
     const { body, caller } = input;
     const plan = planFor('approval_id', input, (approval_id) => {
-      return { approval_id, reason: body.reason ?? null, scopes: scopesOf(caller) };
+      return { approval_id, reason: body.reason ?? null, scopes: listScopes(caller) };
     });
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');

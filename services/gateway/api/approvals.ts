@@ -1,22 +1,23 @@
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
-import { scopesOf } from '../access/caller.ts';
+import { listScopes } from '../access/caller.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
-import { dataOf, outcomeUnknown } from './answer.ts';
+import { outcomeUnknown, requireData } from './answer.ts';
 import type { CommandDependencies } from './commands.ts';
 import type { Forwarder } from './forward.ts';
 import { freshBits } from './ids.ts';
-import { jsonNumber, presenterOf } from './present.ts';
+import { createPresenter, jsonNumber } from './present.ts';
 import { type Page, queryById, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
 
 /** Reads and presents approvals. */
 
 export const approvalUrl = (approvalId: string): string => `/admin/approvals/${approvalId}`;
 
-const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown): unknown => presenterOf(result)?.(data) ?? data;
+const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown): unknown =>
+  createPresenter(result)?.(data) ?? data;
 
 const amounts = ['amount', 'initial_deposit'];
 
@@ -36,13 +37,13 @@ export function presentApproval(approval: Approval): Approval {
 }
 
 export async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder) {
-  const data = { approval_id, scopes: scopesOf(origin.caller) };
-  return dataOf(await queryById('get_approval', data, approval_id, origin, forwarder));
+  const data = { approval_id, scopes: listScopes(origin.caller) };
+  return requireData(await queryById('get_approval', data, approval_id, origin, forwarder));
 }
 export async function readApprovals(input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const page = await readPage(
     'list_approvals',
-    { ...input, query: { ...input.query, scopes: scopesOf(input.origin.caller) } },
+    { ...input, query: { ...input.query, scopes: listScopes(input.origin.caller) } },
     deps,
   );
   return { ...page, items: page.items.map((item) => presentApproval(item as Approval)) };

@@ -18,8 +18,8 @@ import type { Outcome } from './forward.ts';
 import { derivedBits, fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import type { Planners } from './plan.ts';
-import { presenterOf } from './present.ts';
-import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
+import { createPresenter } from './present.ts';
+import { collect, readIdempotencyKey, requireCaller, toOrigin } from './request.ts';
 import type { RouteDependencies } from './routes.ts';
 
 type ItemPlanners = Pick<Planners, 'create_transaction' | 'create_transfer'>;
@@ -30,7 +30,7 @@ type BodyItem = Body['items'][number];
 export type ItemPlan = ReturnType<ItemPlanners[keyof ItemPlanners]>;
 
 const { method, path } = endpoints.create_batch;
-const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
+const present = createPresenter(batchSchema) as (batch: Batch) => unknown;
 
 /**
  * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
@@ -42,12 +42,12 @@ export function batchHandler(
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const acceptedAt = new Date(deps.now());
-    const caller = callerOf(request);
+    const caller = requireCaller(request);
     await otherRequests();
     const { key, body } = deps.bodyMemoryLimit.timed(caller.actor, () => parse(request, caller));
     checkNames(caller, Boolean(body.external_id));
     await otherRequests();
-    const origin = originOf(request, key, fingerprint({}, body));
+    const origin = toOrigin(request, key, fingerprint({}, body));
     await otherRequests();
     const route = `${method} ${path}`;
     await execute({ request, body, bits: derivedBits(caller.actor, route, key), acceptedAt }, origin, reply);
@@ -59,7 +59,7 @@ export function batchHandler(
     reply: FastifyReply,
   ): Promise<void> {
     const { caller } = origin;
-    const batch_id = formatId('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
+    const batch_id = formatId('batch', withBucket(bits, payingAccount(body.items[0] as BodyItem)));
     // Their ids are not sent: the ledger derives those of the items from the batch id.
     const plans = body.items.map(({ transaction, transfer }): ItemPlan => {
       const input = { params: {}, caller, acceptedAt, bits };
@@ -70,7 +70,7 @@ export function batchHandler(
     await otherRequests();
     // The ledger refuses a batch that would need an approval.
     const from = { ...origin, fourEyes: rulesFor(caller, deps.fourEyes, acceptedAt) };
-    const outcome = await deps.forwarder.command(commandOf(batch_id, body, plans, acceptedAt), from);
+    const outcome = await deps.forwarder.command(toCommand(batch_id, body, plans, acceptedAt), from);
     await otherRequests();
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
@@ -99,7 +99,7 @@ export function batchHandler(
 /** Checks the caller's scopes, then reports all violations at once. */
 function parse(request: FastifyRequest, caller: Caller): { key: string; body: Body } {
   const wrong: Violation[] = [];
-  const key = collect(wrong, () => idempotencyKeyOf(request));
+  const key = collect(wrong, () => readIdempotencyKey(request));
   if (key === undefined && wrong.length === 0)
     throw refuse('missing_idempotency_key', 'a batch needs an Idempotency-Key');
   checkScopes(request.body, caller);
@@ -143,12 +143,12 @@ function unknownAccounts({ items }: Body): Violation[] {
   });
 }
 
-function accountOf({ transaction, transfer }: BodyItem): string {
+function payingAccount({ transaction, transfer }: BodyItem): string {
   return transaction?.account_id ?? transfer?.from_account_id ?? '';
 }
 
 /** Returns the command of a batch, in the bucket of its first item. */
-function commandOf(
+function toCommand(
   batch_id: string,
   { mode, ...names }: Body,
   plans: ItemPlan[],

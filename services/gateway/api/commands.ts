@@ -8,7 +8,7 @@ import { pickNames } from '#libs/contracts/names.ts';
 import type { Check } from '#libs/contracts/operations.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
-import { type Caller, scopesOf } from '../access/caller.ts';
+import { type Caller, listScopes } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
@@ -16,7 +16,7 @@ import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
-import { answered, verificationOf } from './operations.ts';
+import { answered, combineChecks } from './operations.ts';
 import { type Input, type Planners, planCreate, planFor } from './plan.ts';
 import { queryAfterPendingCommands } from './reads.ts';
 import { webhookPlanners } from './webhooks.ts';
@@ -223,7 +223,7 @@ function bookPlanners({ forwarder }: CommandDependencies) {
           const books = data as Check;
           const { verification_id: id } = books;
           const command = { name: 'verify_audit' as const, id, key: id, data: { verification_id: id }, acceptedAt };
-          return verificationOf(books, answered(await forwarder.command(command, origin)));
+          return combineChecks(books, answered(await forwarder.command(command, origin)));
         },
       };
     },
@@ -274,7 +274,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
       const fields = {
         rotates_key_id,
         overlap_seconds,
-        maker_scopes: scopesOf(caller),
+        maker_scopes: listScopes(caller),
         maker_key_id: caller.keyId ?? null,
         secret_hash: hashApiKey(pepper, apiKey),
       };

@@ -51,7 +51,7 @@ const isSilence = (error: unknown): boolean => error instanceof RequestError && 
 /** Converts requests to messages and their replies to outcomes. Its calls never reject. */
 export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions) {
   const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>(name, logger, isSilence)]));
-  const breakerOf = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
+  const findBreaker = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
 
   const ask = async <N extends MessageName>(
     name: N,
@@ -65,7 +65,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
     const leave = loadShedding.enter(topic);
     let isAnswered = false;
     try {
-      const answer = await breakerOf(topic).fire(() =>
+      const answer = await findBreaker(topic).fire(() =>
         request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }),
       );
       isAnswered = true;

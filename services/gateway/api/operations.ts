@@ -26,7 +26,7 @@ export async function readOperations(
     dead_letters_open: accounts?.dead_letters_open ?? null,
     consumer_lag,
     last_verification: ledger?.last_verification
-      ? verificationOf(ledger.last_verification, accounts?.last_audit_check)
+      ? combineChecks(ledger.last_verification, accounts?.last_audit_check)
       : null,
     requests: metrics.recent(),
   };
@@ -41,7 +41,7 @@ export function answered<T>(outcome: Outcome<T>): T | undefined {
  * Combines the ledger's check of the books and accounts' check of the audit, if they belong to the same
  * verification. Pure.
  */
-export function verificationOf(books: Check, audit: Check | null | undefined): Verification {
+export function combineChecks(books: Check, audit: Check | null | undefined): Verification {
   if (audit?.verification_id !== books.verification_id || audit.state === 'interrupted')
     return { ...books, covers: ['books'] };
   const findings = [...books.findings, ...audit.findings];

@@ -3,7 +3,7 @@ import { accountSchema } from '#libs/contracts/accounts.ts';
 import { systemAccountSchema } from '#libs/contracts/books.ts';
 import { clientSchema } from '#libs/contracts/clients.ts';
 import { transactionSchema } from '#libs/contracts/transactions.ts';
-import { jsonNumber, presenterOf } from './present.ts';
+import { createPresenter, jsonNumber } from './present.ts';
 
 test('money becomes a JSON number with exactly the same digits', () => {
   // contract: money-1
@@ -15,14 +15,19 @@ test('money becomes a JSON number with exactly the same digits', () => {
 });
 
 test('fields that the schema marks as money are converted, also inside lists; others are not', () => {
-  expect(presenterOf(accountSchema)?.({ account_id: 'a', balance: '1.10' })).toEqual({ account_id: 'a', balance: 1.1 });
-  expect(presenterOf(systemAccountSchema)?.({ balance: '2', slots: [{ balance: '1.5' }, { balance: '-3' }] })).toEqual({
+  expect(createPresenter(accountSchema)?.({ account_id: 'a', balance: '1.10' })).toEqual({
+    account_id: 'a',
+    balance: 1.1,
+  });
+  expect(
+    createPresenter(systemAccountSchema)?.({ balance: '2', slots: [{ balance: '1.5' }, { balance: '-3' }] }),
+  ).toEqual({
     balance: 2,
     slots: [{ balance: 1.5 }, { balance: -3 }],
   });
-  expect(presenterOf(transactionSchema)?.({ amount: '5.00', description: '5.00' })).toEqual({
+  expect(createPresenter(transactionSchema)?.({ amount: '5.00', description: '5.00' })).toEqual({
     amount: 5,
     description: '5.00',
   });
-  expect(presenterOf(clientSchema)).toBeUndefined();
+  expect(createPresenter(clientSchema)).toBeUndefined();
 });

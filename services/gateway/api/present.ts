@@ -17,12 +17,12 @@ export function jsonNumber(decimal: string): unknown {
 }
 
 /** Returns a function that converts the fields marked as money to numbers, or undefined if the schema has none. */
-export function presenterOf(schema: z.ZodType): Present | undefined {
+export function createPresenter(schema: z.ZodType): Present | undefined {
   if (z.globalRegistry.get(schema)?.['money'] === true)
     return (value) => (typeof value === 'string' ? jsonNumber(value) : value);
-  if (schema instanceof z.ZodArray) return eachItem(presenterOf(schema.element as z.ZodType));
+  if (schema instanceof z.ZodArray) return eachItem(createPresenter(schema.element as z.ZodType));
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
-    return presenterOf(schema.unwrap() as z.ZodType);
+    return createPresenter(schema.unwrap() as z.ZodType);
   if (schema instanceof z.ZodObject) return eachField(schema.shape as Record<string, z.ZodType>);
   return undefined;
 }
@@ -33,7 +33,7 @@ function eachItem(present: Present | undefined): Present | undefined {
 
 function eachField(shape: Record<string, z.ZodType>): Present | undefined {
   const fields = Object.entries(shape).flatMap(([name, field]) => {
-    const present = presenterOf(field);
+    const present = createPresenter(field);
     return present ? [[name, present] as const] : [];
   });
   if (fields.length === 0) return undefined;

@@ -9,7 +9,7 @@ import type { Origin } from '../messages/encode.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
-import { dataOf, isNotFound, unreadable } from './answer.ts';
+import { isNotFound, requireData, unreadable } from './answer.ts';
 import type { Forwarder, Outcome, QueuePosition } from './forward.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
@@ -71,7 +71,7 @@ async function ask(
   { forwarder, scans }: ReadDependencies,
 ): Promise<unknown> {
   const { actor, boundClientId } = origin.caller;
-  const send = async () => dataOf(await forwarder.query(name, data as MessageData<MessageName>, key, origin));
+  const send = async () => requireData(await forwarder.query(name, data as MessageData<MessageName>, key, origin));
   if (!isScan(name, data, boundClientId)) return send();
   // The trial balance of a large bank takes seconds, and the dashboard shows it beside other sums.
   return scans.run(name === 'get_trial_balance' ? `${actor} ${name}` : actor, send);
@@ -86,7 +86,7 @@ export async function readOne(
   const data = { ...query, ...pathIds(params) };
   const [id = name] = Object.values(params);
   return isById(name)
-    ? dataOf(await queryById(name, data, id, origin, deps.forwarder))
+    ? requireData(await queryById(name, data, id, origin, deps.forwarder))
     : ask(name, data, id, origin, deps);
 }
 
@@ -107,7 +107,7 @@ export async function readAccount({ params, origin }: ReadInput, { forwarder }: 
     queryById('get_account', { account_id }, account_id, origin, forwarder),
     forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
   ]);
-  return withBalances([dataOf(master)], dataOf(balances))[0] as Account;
+  return withBalances([requireData(master)], requireData(balances))[0] as Account;
 }
 
 /** accounts selects the page. One query to the ledger then returns all its balances. */
@@ -121,7 +121,7 @@ export async function readAccounts(input: ReadInput, deps: ReadDependencies): Pr
     account_ids[0] ?? '',
     input.origin,
   );
-  return { ...page, items: withBalances(page.items, dataOf(balances)) };
+  return { ...page, items: withBalances(page.items, requireData(balances)) };
 }
 
 /** A balance is never omitted: if one is missing, the whole list is a 503 (contract: accounts-12). */

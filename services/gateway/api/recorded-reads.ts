@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import type { Caller } from '../access/caller.ts';
-import { type AuditRecords, resourceOf } from '../audit/audit-records.ts';
+import { type AuditRecords, resourceInPath } from '../audit/audit-records.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 
 /**
@@ -41,7 +41,7 @@ const shownFilters = new Set([
 const ofPage = new Set(['limit', 'order', 'cursor']);
 
 /** Returns the filters of a request without values that may be personal. Pure. */
-export function filtersOf(query: Record<string, unknown>): Record<string, unknown> {
+export function givenFilters(query: Record<string, unknown>): Record<string, unknown> {
   const given = Object.entries(query).filter(([name, value]) => value !== undefined && !ofPage.has(name));
   return Object.fromEntries(given.map(([name, value]) => [name, shownFilters.has(name) ? value : '(given)']));
 }
@@ -62,12 +62,12 @@ export async function recordRead(
 ): Promise<void> {
   const { name, endpoint, caller, query, data } = read;
   const rows = Array.isArray(data) ? { rows: data.length } : {};
-  const filters = filtersOf(query);
+  const filters = givenFilters(query);
   const details = { ...rows, ...(Object.keys(filters).length === 0 ? {} : { filters }) };
   const act = {
     actor: caller.actor,
     action: name,
-    resource_id: resourceOf(request) ?? onlyId(data, endpoint.tag),
+    resource_id: resourceInPath(request) ?? onlyId(data, endpoint.tag),
     outcome: 'success' as const,
     details,
   };

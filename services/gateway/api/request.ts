@@ -9,15 +9,15 @@ import { type Origin, replyWaitMs } from '../messages/encode.ts';
 /** The data that routes read from their request. */
 
 /** Returns the caller that the gate has authenticated. */
-export function callerOf(request: FastifyRequest): Caller {
+export function requireCaller(request: FastifyRequest): Caller {
   if (!request.caller) throw new TypeError('a route was called without authentication');
   return request.caller;
 }
 
 /** Returns the origin of a request. Call it when the request has arrived, because the wait for replies starts here. */
-export function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
+export function toOrigin(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
   return {
-    caller: callerOf(request),
+    caller: requireCaller(request),
     requestId: request.id,
     address: plainAddress(request.ip),
     traceparent: request.span?.traceparent ?? givenTraceparent(request),
@@ -41,7 +41,7 @@ export function collect<T>(wrong: Violation[], check: () => T): T | undefined {
 const keyForm = /^[\x20-\x7e]{1,255}$/;
 
 /** Returns the Idempotency-Key, or undefined if there is none. Throws a Refused if it is invalid. */
-export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+export function readIdempotencyKey(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return undefined;
   const wrong = (rule: string) =>

@@ -15,7 +15,7 @@ import { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import { internationalPhones, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Planners, WriteName } from './plan.ts';
-import { presenterOf } from './present.ts';
+import { createPresenter } from './present.ts';
 import {
   type Document,
   type Page,
@@ -28,7 +28,7 @@ import {
   readPage,
 } from './reads.ts';
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
-import { originOf } from './request.ts';
+import { toOrigin } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
 import { statementHandler } from './statement-page.ts';
@@ -76,7 +76,7 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
   };
   const planners = createPlanners(deps);
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
-    const handler = handlerOf(name, endpoint, planners, deps);
+    const handler = createHandler(name, endpoint, planners, deps);
     const { method, path: url, bodyLimit } = endpoint;
     app.route({
       method,
@@ -88,7 +88,7 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
   }
 }
 
-function handlerOf(name: EndpointName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
+function createHandler(name: EndpointName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
   if (name === 'health') return health(deps);
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
   if (name === 'create_batch') return batchHandler(planners, deps);
@@ -105,14 +105,14 @@ function health({ apiVersion }: RouteDependencies): Handler {
 }
 
 function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies): Handler {
-  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
+  const show = createPresenter(endpoint.result) ?? ((data: unknown) => data);
   const showAll = (items: unknown) => (items as unknown[]).map(show);
   const ask = reader(name, endpoint);
   const isOfCustomers = isRecorded(name, endpoint);
   return async (request, reply) => {
     const given = internationalPhones(request.query as Record<string, unknown>, deps.homeCountry);
     const query = parseQuery(endpoint.query, given) as Record<string, unknown>;
-    const origin = originOf(request);
+    const origin = toOrigin(request);
     const path = request.url.split('?', 1)[0] ?? '';
     const list = isPaged(endpoint) ? listName(path, query) : undefined;
     const { cursor } = query;

@@ -1,10 +1,10 @@
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { SearchHit, SearchKind } from '#libs/contracts/search.ts';
-import { dataOf } from './answer.ts';
+import { requireData } from './answer.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /** The scope required for each kind of hit. */
-const scopeOf: Record<SearchKind, Scope> = {
+const requiredScopes: Record<SearchKind, Scope> = {
   client: 'clients:read',
   account: 'accounts:read',
   transaction: 'transactions:read',
@@ -16,11 +16,11 @@ const scopeOf: Record<SearchKind, Scope> = {
 export async function search({ query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<SearchHit[]> {
   const { scopes } = origin.caller;
   const q = String(query['q']);
-  const allowed = (kind: SearchKind): boolean => scopes.has(scopeOf[kind]);
+  const allowed = (kind: SearchKind): boolean => scopes.has(requiredScopes[kind]);
   const kinds = (['client', 'account', 'audit_record'] as const).filter(allowed);
   const found = await Promise.all([
     kinds.length > 0 && forwarder.query('search_records', { q, kinds }, origin.requestId, origin),
     allowed('transaction') && forwarder.query('search_postings', { q }, origin.requestId, origin),
   ]);
-  return found.flatMap((outcome) => (outcome === false ? [] : dataOf(outcome)));
+  return found.flatMap((outcome) => (outcome === false ? [] : requireData(outcome)));
 }

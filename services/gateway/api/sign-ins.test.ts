@@ -45,10 +45,11 @@ describe('a sign-in', () => {
     // contract: permission-39
     const { app, post } = await start();
     const [old, other, next] = [ada({ iat: now() - 60 }), ada({ iat: now() - 60, azp: 'cli' }), ada()];
-    const statusOf = async (headers: Record<string, string>) => (await app.inject({ url: '/', headers })).statusCode;
-    expect(await statusOf(old)).toBe(200);
+    const requestStatus = async (headers: Record<string, string>) =>
+      (await app.inject({ url: '/', headers })).statusCode;
+    expect(await requestStatus(old)).toBe(200);
     expect((await post('/admin/sign-ins', { session_id }, next)).status).toBe(200);
-    expect([await statusOf(old), await statusOf(other), await statusOf(next)]).toEqual([401, 200, 200]);
+    expect([await requestStatus(old), await requestStatus(other), await requestStatus(next)]).toEqual([401, 200, 200]);
   });
 
   test('without a valid token counts as a failed sign-in of its address, and is limited', async () => {

@@ -1,13 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { type AccessToken, type Caller, scopesOf } from '../access/caller.ts';
+import { type AccessToken, type Caller, listScopes } from '../access/caller.ts';
 import type { EndedTokens } from '../access/ended-tokens.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
 import { send } from './answer.ts';
 import { parseFields } from './input.ts';
-import { filtersOf, recordOrRefuse } from './recorded-reads.ts';
-import { callerOf } from './request.ts';
+import { givenFilters, recordOrRefuse } from './recorded-reads.ts';
+import { requireCaller } from './request.ts';
 import type { Handler } from './routes.ts';
 
 /**
@@ -21,8 +21,8 @@ export interface SignInDependencies {
 }
 
 /** Returns the caller and the access token of a person. Throws a Refused for a key, a machine, or a customer. */
-function personOf(request: FastifyRequest): { caller: Caller; token: AccessToken } {
-  const caller = callerOf(request);
+function requirePerson(request: FastifyRequest): { caller: Caller; token: AccessToken } {
+  const caller = requireCaller(request);
   if (!caller.isStaff || !caller.token)
     throw refuse('insufficient_scope', 'only a person of the bank, with an access token, can do this');
   return { caller, token: caller.token };
@@ -44,19 +44,19 @@ export const signInHandlers = {
     ({ auditRecords, endedTokens }: SignInDependencies): Handler =>
     async (request, reply) => {
       const { session_id } = parseFields(endpoints.sign_in.body, request.body ?? {});
-      const { caller, token } = personOf(request);
+      const { caller, token } = requirePerson(request);
       const { actor } = caller;
       const act = { actor, action: 'sign_in', resource_id: session_id, outcome: 'success' as const, details: {} };
       await recordOrRefuse(auditRecords, request, act);
       await publishedOrRefused(endedTokens.endEarlier(token));
-      send(reply, 200, { session_id, actor, scopes: scopesOf(caller) });
+      send(reply, 200, { session_id, actor, scopes: listScopes(caller) });
     },
   /** Never waits for its audit record, because a token that should end must not remain usable for want of one. */
   sign_out:
     ({ auditRecords, endedTokens }: SignInDependencies): Handler =>
     async (request, reply) => {
       const { session_id } = parseFields(endpoints.sign_out.body, request.body ?? {});
-      const { caller, token } = personOf(request);
+      const { caller, token } = requirePerson(request);
       const { actor } = caller;
       auditRecords.note(request, {
         actor,
@@ -72,10 +72,10 @@ export const signInHandlers = {
     ({ auditRecords }: SignInDependencies): Handler =>
     async (request, reply) => {
       const body = parseFields(endpoints.record_activity.body, request.body ?? {});
-      const { actor } = personOf(request).caller;
+      const { actor } = requirePerson(request).caller;
       const { action, outcome, resource_id = null, file, filters = {} } = body;
       if (outcome === 'success') {
-        const details = { ...(file === undefined ? {} : { file }), filters: filtersOf(filters) };
+        const details = { ...(file === undefined ? {} : { file }), filters: givenFilters(filters) };
         await recordOrRefuse(auditRecords, request, { actor, action, resource_id, outcome, details });
         auditRecords.done(request, action);
       } else auditRecords.refused(request, outcome, action);

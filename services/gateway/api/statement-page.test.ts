@@ -60,7 +60,7 @@ function bank(count = 3) {
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 
 /** Returns the text of a page, without its markup. */
-function textOf(page: string): string {
+function visibleText(page: string): string {
   return page
     .replace(/<style>.*<\/style>/s, '')
     .replace(/<[^>]+>/g, ' ')
@@ -74,7 +74,7 @@ test('a caller that accepts HTML gets the whole period on one page, with the ban
   const { app, keyHeader, sent } = await bank();
   const answer = await app.inject({ url: `${url}?from=2026-01-01`, headers: { ...keyHeader(), ...asPage } });
   expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
-  const text = textOf(answer.payload);
+  const text = visibleText(answer.payload);
   for (const part of [
     'Bank of Nairobi 1 Kenyatta Avenue',
     'Baraka Traders Moi Road Nairobi',
@@ -120,7 +120,7 @@ test('without clients:read it does not name the holder', async () => {
   const headers = { ...keyHeader({ scopes: ['transactions:read'] }), ...asPage };
   const answer = await app.inject({ url, headers });
   expect(answer.statusCode).toBe(200);
-  const text = textOf(answer.payload);
+  const text = visibleText(answer.payload);
   expect([text.includes('Payment 3.'), text.includes('Baraka')]).toEqual([true, false]);
   await app.close();
 });

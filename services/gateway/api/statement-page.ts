@@ -6,12 +6,12 @@ import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
-import { dataOf } from './answer.ts';
+import { requireData } from './answer.ts';
 import type { Forwarder } from './forward.ts';
 import { parseQuery } from './input.ts';
 import { printedStatement, stylesheet } from './printed-statement.ts';
-import { filtersOf, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
-import { originOf } from './request.ts';
+import { givenFilters, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
+import { toOrigin } from './request.ts';
 import type { Handler, RouteDependencies } from './routes.ts';
 
 /** GET /accounts/:account_id/statement as a page made for paper: the whole period. */
@@ -35,18 +35,18 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
       throw refuseViolations([
         { field: 'cursor', code: 'validation_failed', message: 'cursor is for JSON; text/html is the whole period' },
       ]);
-    const origin = originOf(request);
+    const origin = toOrigin(request);
     const account_id = knownForm('account', (request.params as Record<string, string>)['account_id']);
     const text = await shares.run(origin.caller.actor, async () => {
       const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
-      const holder = await holderOf(account_id, origin, deps.forwarder);
+      const holder = await readHolder(account_id, origin, deps.forwarder);
       if (isRecordedFor('get_statement', origin.caller)) {
         await recordOrRefuse(deps.auditRecords, request, {
           actor: origin.caller.actor,
           action: 'export',
           resource_id: account_id,
           outcome: 'success',
-          details: { file: 'statement.html', rows: statement.entry_count, filters: filtersOf(query) },
+          details: { file: 'statement.html', rows: statement.entry_count, filters: givenFilters(query) },
         });
         deps.auditRecords.done(request, 'export');
       }
@@ -85,7 +85,7 @@ async function wholeStatement(
 ): Promise<Statement> {
   const entries: EntryLine[] = [];
   for (let after: Position | undefined; ; ) {
-    const { item, next } = dataOf(
+    const { item, next } = requireData(
       await forwarder.query('get_statement', { ...period, limit: 500, after }, period.account_id, patient(origin)),
     );
     if (item.entry_count > maxPrinted) throw tooMany(item.entry_count);
@@ -103,10 +103,10 @@ function tooMany(count: number): Refused {
 }
 
 /** Returns the name and address of the account's owner, or nothing if the caller may not read clients. */
-async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder): Promise<string[]> {
+async function readHolder(account_id: string, origin: Origin, forwarder: Forwarder): Promise<string[]> {
   if (!origin.caller.scopes.has('clients:read')) return [];
-  const { client_id } = dataOf(await forwarder.query('get_account', { account_id }, account_id, patient(origin)));
-  const client = dataOf(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
+  const { client_id } = requireData(await forwarder.query('get_account', { account_id }, account_id, patient(origin)));
+  const client = requireData(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
   const name = client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
   return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
 }

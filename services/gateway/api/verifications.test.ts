@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Check } from '#libs/contracts/operations.ts';
 import { type Answer, ok, refused, type Service, useTestCaller } from '../test/test-app.ts';
-import { verificationOf } from './operations.ts';
+import { combineChecks } from './operations.ts';
 
 const start = useTestCaller();
 const [begun, first, second] = ['2026-01-02T03:04:05.000Z', '2026-01-02T03:04:06.000Z', '2026-01-02T03:04:07.000Z'];
@@ -65,7 +65,7 @@ test.each<[string, Check, Check | null | undefined, object]>([
     { covers: ['books'], state: 'passed', findings: [] },
   ],
 ])('%s', (_, ofBooks, ofAudit, expected) => {
-  expect(verificationOf(ofBooks, ofAudit)).toMatchObject(expected);
+  expect(combineChecks(ofBooks, ofAudit)).toMatchObject(expected);
 });
 
 /** A bank whose ledger's verification passed, and whose accounts sends this reply. */

@@ -1,7 +1,7 @@
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { pathId } from '../http/unknown-ids.ts';
-import { dataOf } from './answer.ts';
+import { requireData } from './answer.ts';
 import { type Planners, planCreate, planFor } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
@@ -56,5 +56,5 @@ export async function readEvents(
   { forwarder }: ReadDependencies,
 ): Promise<MessageResult<'list_events'>> {
   const data = query as { after?: string; types?: string[]; account_id?: string; limit: number };
-  return dataOf(await forwarder.query('list_events', data, origin.requestId, origin));
+  return requireData(await forwarder.query('list_events', data, origin.requestId, origin));
 }

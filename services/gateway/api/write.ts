@@ -11,7 +11,7 @@ import type { Forwarder, Outcome } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import type { Input, Plan, Planners, WriteName } from './plan.ts';
-import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
+import { collect, readIdempotencyKey, requireCaller, toOrigin } from './request.ts';
 import type { Handler, HandlerDependencies } from './routes.ts';
 import { withApproval } from './with-approval.ts';
 import { withFallbackRead } from './with-fallback-read.ts';
@@ -68,9 +68,9 @@ function readWrite(
   const acceptedAt = new Date(now());
   const wrong: Violation[] = [];
   collect(wrong, () => parseQuery(query, request.query as Record<string, unknown>));
-  const key = method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
+  const key = method === 'POST' ? collect(wrong, () => readIdempotencyKey(request)) : undefined;
   const given = request.body === undefined ? {} : internationalPhones(request.body, homeCountry);
-  const caller = callerOf(request);
+  const caller = requireCaller(request);
   const body = collect(wrong, () => bodyMemoryLimit.timed(caller.actor, () => parseFields(schema, given)));
   if (wrong.length > 0) throw refuseViolations(wrong);
   const params = request.params as Record<string, string>;
@@ -78,6 +78,6 @@ function readWrite(
     key === undefined ? freshBits(acceptedAt.getTime()) : derivedBits(caller.actor, `${method} ${path}`, key);
   return {
     input: { params, body, caller, bits, acceptedAt, ifMatch: parseIfMatch(request.headers['if-match']) },
-    origin: originOf(request, key, key === undefined ? undefined : fingerprint(params, body)),
+    origin: toOrigin(request, key, key === undefined ? undefined : fingerprint(params, body)),
   };
 }

@@ -43,7 +43,7 @@ export class Activities {
   #counted = new Map<string, Summary>();
 
   add(activity: Activity, at: string): void {
-    const isRoom = this.#counted.size < maxKept || this.#counted.has(keyOf(activity));
+    const isRoom = this.#counted.size < maxKept || this.#counted.has(activityKey(activity));
     addTo(this.#counted, { ...(isRoom ? activity : folded(activity)), count: 1, since: at });
   }
 
@@ -65,7 +65,7 @@ export class Activities {
 }
 
 function addTo(summaries: Map<string, Summary>, summary: Summary): void {
-  const key = keyOf(summary);
+  const key = activityKey(summary);
   const known = summaries.get(key);
   if (!known) return void summaries.set(key, summary);
   known.count += summary.count;
@@ -73,7 +73,7 @@ function addTo(summaries: Map<string, Summary>, summary: Summary): void {
 }
 
 /** Refusals because of a destination are also counted by destination, because someone may be searching for accounts. */
-function keyOf({ address, actor, action, outcome, resource_id }: Activity): string {
+function activityKey({ address, actor, action, outcome, resource_id }: Activity): string {
   return JSON.stringify([address, actor, action, outcome, outcome === 'destination_refused' ? resource_id : null]);
 }
 

@@ -7,7 +7,7 @@ import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { auditId, isId, kindFromField } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { plainAddress } from '#libs/service/networks.ts';
-import { networkOf } from '../http/network.ts';
+import { toNetwork } from '../http/network.ts';
 import { encodeNotice } from '../messages/encode.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { Activities, type Activity, type Summary, unauthenticatedActor } from './activities.ts';
@@ -99,18 +99,18 @@ export function createAuditRecords({
     /** Counts an error response for the next summary, if auditors are interested in it. */
     refused(request: FastifyRequest, code: ErrorCode, action?: string): void {
       const isAudited = isForAuditors(request, code);
-      if (isAudited || code === 'destination_refused') count({ ...activityOf(request, code, action), isAudited });
+      if (isAudited || code === 'destination_refused') count({ ...toActivity(request, code, action), isAudited });
     },
     /** Counts an item of a batch that was refused because of its destination, like a separate request. */
     destinationRefused: (request: FastifyRequest, resource_id: string): void =>
-      count({ ...activityOf(request, 'destination_refused'), resource_id, isAudited: false }),
+      count({ ...toActivity(request, 'destination_refused'), resource_id, isAudited: false }),
     /** Counts an action that accounts records, for the topic `security` only. */
     done: (request: FastifyRequest, action: string): void =>
-      count({ ...activityOf(request, 'success', action), isAudited: false }),
+      count({ ...toActivity(request, 'success', action), isAudited: false }),
     /** Records an action or a refused attempt without waiting. If it cannot be sent, it is logged. */
-    note: (request: FastifyRequest, act: Act): void => void sendOrLog(recordOf(request, act, now())),
+    note: (request: FastifyRequest, act: Act): void => void sendOrLog(toAuditRecord(request, act, now())),
     /** Records an action. Resolves when the broker has the record; rejects if that is unknown. */
-    record: (request: FastifyRequest, act: Act): Promise<void> => send(recordOf(request, act, now())),
+    record: (request: FastifyRequest, act: Act): Promise<void> => send(toAuditRecord(request, act, now())),
     /** Sends the summaries of what was counted. Also called every `summaryMs` after `start`, and by `stop`. */
     flush,
     start: (): void => void (timer = setInterval(() => void flush(), summaryMs)),
@@ -121,7 +121,7 @@ export function createAuditRecords({
   };
 }
 
-function recordOf({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
+function toAuditRecord({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
   return {
     audit_id: auditId(`gtw_${randomUUID()}`),
     created_at: new Date(nowMs).toISOString(),
@@ -149,15 +149,15 @@ function mostOfOneDestination(summaries: Summary[]): number {
 function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   const { status } = errorCodes[code];
   if (status === 401 || status === 403 || (status === 429 && !request.caller)) return true;
-  return refusedUnderAdmin.has(status) && /^\/admin(\/|$)/.test(pathOf(request));
+  return refusedUnderAdmin.has(status) && /^\/admin(\/|$)/.test(auditedPath(request));
 }
 
 /** Returns the path of the route, if there is one, so that different spellings are counted together. */
-function pathOf(request: FastifyRequest): string {
+function auditedPath(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }
 
-function activityOf(
+function toActivity(
   request: FastifyRequest,
   outcome: Activity['outcome'],
   given?: string,
@@ -165,30 +165,30 @@ function activityOf(
   const { endpoint: name } = request.routeOptions?.config ?? {};
   const endpoint: Endpoint | undefined = name && endpoints[name];
   const shown = () =>
-    pathOf(request)
+    auditedPath(request)
       .split('/')
       .slice(0, 8)
       .map((segment) => (knownSegments.has(segment) ? segment : '…'))
       .join('/');
   return {
     actor: request.caller?.actor ?? unauthenticatedActor,
-    address: networkOf(request.ip),
+    address: toNetwork(request.ip),
     action: given ?? name ?? 'unknown_route',
     outcome,
-    resource_id: outcome === 'destination_refused' ? destinationOf(request) : resourceOf(request),
+    resource_id: outcome === 'destination_refused' ? requestedDestination(request) : resourceInPath(request),
     request_id: request.id,
     method: request.method,
     path: endpoint?.path ?? shown(),
   };
 }
 
-function destinationOf({ body }: FastifyRequest): string | null {
+function requestedDestination({ body }: FastifyRequest): string | null {
   const { to_account_id } = (body ?? {}) as { to_account_id?: unknown };
   return typeof to_account_id === 'string' && isId('account', to_account_id) ? to_account_id : null;
 }
 
 /** Returns the id in the path if it has the form of one. */
-export function resourceOf({ params }: FastifyRequest): string | null {
+export function resourceInPath({ params }: FastifyRequest): string | null {
   const [[name, value] = []] = Object.entries((params ?? {}) as Record<string, string>);
   const kind = kindFromField(name);
   return kind && value !== undefined && isId(kind, value) ? value : null;

@@ -21,7 +21,7 @@ const ofMethods: Record<string, string> = {
 };
 const ofKeys: Record<string, string> = { create_api_key: 'Create', rotate_api_key: 'Update', revoke_api_key: 'Delete' };
 
-function classOf({
+function eventClass({
   action,
   outcome,
   actor,
@@ -41,7 +41,7 @@ export function securityEvent(summary: Summary, at: string, prefix: string): Out
   const { isAudited: _audited, method: _method, path: _path, ...counted } = summary;
   const { actor, outcome, request_id } = counted;
   const status = outcome === 'success' ? ('Success' as const) : ('Failure' as const);
-  const data: EventData<typeof type> = { ...classOf(summary), status, until: at, ...counted };
+  const data: EventData<typeof type> = { ...eventClass(summary), status, until: at, ...counted };
   const headers = toHeaders({
     message_id: randomUUID(),
     type,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from './network.ts';
+import { toNetwork } from './network.ts';
 
 /**
  * Connection timeouts. A client that sends headers or a body too slowly gets a 408 and is disconnected within
@@ -54,7 +54,7 @@ export function markAnswered({ socket }: IncomingMessage): void {
   bytesAnswered.set(socket, socket.bytesRead);
 }
 
-function stateOf(socket: Socket): 'unfinished' | 'idle' | 'working' {
+function connectionState(socket: Socket): 'unfinished' | 'idle' | 'working' {
   const underWay = responseUnderWay(socket);
   if (underWay) return underWay.req.complete ? 'working' : 'unfinished';
   return socket.bytesRead > (bytesAnswered.get(socket) ?? 0) ? 'unfinished' : 'idle';
@@ -67,7 +67,7 @@ function stateOf(socket: Socket): 'unfinished' | 'idle' | 'working' {
 function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
   let idle: Socket | undefined;
   for (const socket of sockets) {
-    const state = stateOf(socket);
+    const state = connectionState(socket);
     if (state === 'unfinished') return socket;
     if (state === 'idle') idle ??= socket;
   }
@@ -98,7 +98,7 @@ export function boundConnections(server: Server, { max, isProxy, onCut }: Connec
   server.on('request', addResponse);
   server.on('connection', (socket) => {
     const { remoteAddress = '' } = socket;
-    const own = networkOf(remoteAddress);
+    const own = toNetwork(remoteAddress);
     const isFull = (byAddress.get(own)?.size ?? 0) >= perAddress && !isProxy(remoteAddress);
     if (isFull || count >= max) {
       const [address, sockets] = isFull ? [own, byAddress.get(own) ?? []] : largest();

@@ -116,7 +116,7 @@ const ofFastify: Record<string, Refusal> = {
 };
 
 /** Returns the refusal for an error, or undefined if we caused the error. */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function toRefusal(error: unknown): Refusal | undefined {
   if (error instanceof Refused) return error.refusal;
   if (!(error instanceof Error)) return undefined;
   const { code, statusCode } = error as Error & { code?: unknown; statusCode?: unknown };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { networkOf } from './network.ts';
+import { toNetwork } from './network.ts';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
@@ -21,5 +21,5 @@ test.each([
   ['garbage:7', 'unknown'],
 ])('%s counts as %s', (address, network) => {
   // contract: permission-31
-  expect(networkOf(address)).toBe(network);
+  expect(toNetwork(address)).toBe(network);
 });

@@ -7,7 +7,7 @@ import { parseAddress } from '#libs/service/networks.ts';
  * for an IPv4-mapped one. Some proxies add a port, which is dropped. All that is no address counts as one, because a
  * caller behind a proxy could otherwise invent any number of them. Pure.
  */
-export function networkOf(address: string): string {
+export function toNetwork(address: string): string {
   const withoutPort = address.replace(/^\[(.*)\](:\d+)?$|^([^:]*):\d+$/, '$1$3');
   const [ip = ''] = withoutPort.split('%', 1);
   if (!isIP(ip)) return 'unknown';

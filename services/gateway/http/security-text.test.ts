@@ -29,11 +29,11 @@ it('does not exist if no contact is configured', async () => {
 });
 
 it('accepts contacts that RFC 9116 allows, in one line', () => {
-  const contactOf = (SECURITY_CONTACT: string) =>
+  const loadContact = (SECURITY_CONTACT: string) =>
     loadConfig(z.object({ SECURITY_CONTACT: gatewayConfig.shape.SECURITY_CONTACT }), { SECURITY_CONTACT })
       .SECURITY_CONTACT;
   for (const good of ['mailto:security@bank.example', 'https://bank.example/report', 'tel:+254-700-000-001'])
-    expect(contactOf(good)).toBe(good);
+    expect(loadContact(good)).toBe(good);
   for (const bad of ['security@bank.example', 'http://bank.example', 'mailto:a@b.cc\nExpires: never'])
-    expect(() => contactOf(bad)).toThrow('SECURITY_CONTACT');
+    expect(() => loadContact(bad)).toThrow('SECURITY_CONTACT');
 });

@@ -50,7 +50,7 @@ export class Queue {
 }
 
 /** Returns the topics that an endpoint queries. Reads of accounts also query the ledger for balances. */
-function topicsOf(name: EndpointName): TopicName[] {
+function queriedTopics(name: EndpointName): TopicName[] {
   const { message } = endpoints[name];
   const composed: TopicName[] = name === 'get_account' || name === 'list_accounts' ? ['ledger.queries'] : [];
   return message === null ? [] : [messages[message].topic, ...composed];
@@ -71,12 +71,14 @@ export function createLoadShedding(
   now = () => performance.now(),
 ) {
   const queues = new Map<TopicName, Queue>();
-  const queueOf = (topic: TopicName): Queue => {
+  const getQueue = (topic: TopicName): Queue => {
     const queue = queues.get(topic) ?? new Queue();
     queues.set(topic, queue);
     return queue;
   };
-  const asked = new Map(Object.keys(endpoints).map((name) => [name, topicsOf(name as EndpointName).map(queueOf)]));
+  const asked = new Map(
+    Object.keys(endpoints).map((name) => [name, queriedTopics(name as EndpointName).map(getQueue)]),
+  );
   const reasonFor = (endpoint: EndpointName | undefined) => {
     if (!clock.check().ok) return 'clock';
     const at = now();
@@ -95,10 +97,10 @@ export function createLoadShedding(
     },
     /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
     enter(topic: TopicName) {
-      const leave = queueOf(topic).enter(now());
+      const leave = getQueue(topic).enter(now());
       return (isAnswered: boolean): void => leave(isAnswered, now());
     },
     /** Call when a reply to a request of this topic arrives whose wait has ended. */
-    late: (topic: TopicName): void => queueOf(topic).replied(now()),
+    late: (topic: TopicName): void => getQueue(topic).replied(now()),
   };
 }

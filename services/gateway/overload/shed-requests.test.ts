@@ -71,14 +71,14 @@ test('bodies are counted while they arrive: each caller may use a sixteenth of t
   let shed = 0;
   const held = createBodyMemoryLimit(() => void shed++);
   const sixteenth = maxHeldBytes / 16;
-  const codeOf = (actor: string, bytes: number) => held.add(actor, bytes)?.refusal.code;
-  expect([codeOf('a', sixteenth), codeOf('a', 1)]).toEqual([undefined, 'rate_limited']);
+  const refusalCode = (actor: string, bytes: number) => held.add(actor, bytes)?.refusal.code;
+  expect([refusalCode('a', sixteenth), refusalCode('a', 1)]).toEqual([undefined, 'rate_limited']);
   held.remove('a', 1);
-  for (let i = 1; i < 16; i++) expect(codeOf(`caller ${i}`, sixteenth)).toBeUndefined();
-  expect([codeOf('b', 1), shed]).toEqual(['service_unavailable', 1]);
+  for (let i = 1; i < 16; i++) expect(refusalCode(`caller ${i}`, sixteenth)).toBeUndefined();
+  expect([refusalCode('b', 1), shed]).toEqual(['service_unavailable', 1]);
   held.remove('b', 1);
   held.remove('a', 10);
-  expect([codeOf('b', 10), codeOf('c', 1), shed]).toEqual([undefined, 'service_unavailable', 2]);
+  expect([refusalCode('b', 10), refusalCode('c', 1), shed]).toEqual([undefined, 'service_unavailable', 2]);
 });
 
 test('the time that reading takes is counted: of each four seconds, a caller may use a sixteenth', () => {

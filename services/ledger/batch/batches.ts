@@ -41,7 +41,7 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   const { pool, wake, observe, hasSingles, logger } = deps;
   const step = () => (hasSingles() ? steps.beside : steps.alone);
   // What a person's batch adds up to is decided about as a whole.
-  const stepOf = ({ items, context }: BatchCommand) => (context.four_eyes === undefined ? step() : items.length);
+  const stepSize = ({ items, context }: BatchCommand) => (context.four_eyes === undefined ? step() : items.length);
   let restUntil = 0;
   // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait for each other.
   const slot = (group: Item<unknown>[]) => commandPartitions + chooseSlot(group, deps);
@@ -69,7 +69,7 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
     const [first] = commands as [BatchCommand];
     const replies =
       commands.length === 1 && first.data.mode === 'independent'
-        ? [await runInParts(first, stepOf(first), (part) => run([part], group), rule, logPoison)]
+        ? [await runInParts(first, stepSize(first), (part) => run([part], group), rule, logPoison)]
         : await run(commands, group);
     const answers = group.map(({ content: { address, context } }, i) => ({
       address,

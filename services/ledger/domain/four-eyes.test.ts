@@ -146,7 +146,7 @@ it('every reversal of a known transaction needs an approval', () => {
 });
 
 describe('a batch of a person', () => {
-  const batchOf = (amounts: [string, string | null][], mode: 'atomic' | 'independent' = 'independent', n = 50) =>
+  const testBatch = (amounts: [string, string | null][], mode: 'atomic' | 'independent' = 'independent', n = 50) =>
     batchCommand(
       {
         batch_id: `bat_${testBits(n)}`,
@@ -173,7 +173,7 @@ describe('a batch of a person', () => {
       const account = rich();
       const books = testBooks([account]);
       const decision = run(
-        batchOf(
+        testBatch(
           [
             ['60', null],
             ['1', 'KES'],
@@ -195,7 +195,7 @@ describe('a batch of a person', () => {
         },
       });
       expect([decision.parts, account.balance_minor]).toEqual([undefined, 1_000_000n]);
-      expect(run(batchOf([['60', null]], mode), books).reply).toEqual({ ...decision.reply, replayed: true });
+      expect(run(testBatch([['60', null]], mode), books).reply).toEqual({ ...decision.reply, replayed: true });
     },
   );
 
@@ -206,7 +206,7 @@ describe('a batch of a person', () => {
     expect(
       replyCode(
         run(
-          batchOf(
+          testBatch(
             [
               ['60', null],
               ['40', null],
@@ -218,7 +218,7 @@ describe('a batch of a person', () => {
       ),
     ).toBe('done');
     expect(codes(books, cash('Deposit', account, '0.01', person))).toEqual(['approval_required']);
-    expect(replyCode(run(batchOf([['0.01', null]], mode, 51), books))).toBe('approval_required');
+    expect(replyCode(run(testBatch([['0.01', null]], mode, 51), books))).toBe('approval_required');
   });
 
   it('that is refused for another reason counts nothing', () => {
@@ -227,7 +227,7 @@ describe('a batch of a person', () => {
     expect(
       replyCode(
         run(
-          batchOf(
+          testBatch(
             [
               ['60', null],
               ['1', 'EUR'],
@@ -239,7 +239,7 @@ describe('a batch of a person', () => {
       ),
     ).toBe('done');
     const frozen = testBooks([testAccount(1, 'Savings', 'USD', 'Frozen')]);
-    expect(replyCode(run(batchOf([['60', null]], 'atomic'), frozen))).toBe('batch_refused');
+    expect(replyCode(run(testBatch([['60', null]], 'atomic'), frozen))).toBe('batch_refused');
     expect([...frozen.posted.values()]).toEqual([]);
   });
 });
