@@ -56,7 +56,8 @@ export async function repliesToUnknown(
     rows.map(({ id, state }): [string, ReplyBody] => {
       if (state === 'begun') return [id, refused(inProgress(id))];
       if (state === 'dead') return [id, refused(deadLettered(id))];
-      return [id, { ...refused(notFound(id)), unseen: state !== 'decided' }];
+      const reply = refused(notFound(id));
+      return [id, state === 'decided' ? reply : { ...reply, unseen: true }];
     }),
   );
 }

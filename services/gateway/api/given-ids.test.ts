@@ -153,9 +153,6 @@ describe.each(rows)('%s %s without an outcome', (name, _, request) => {
 
   test('decided: GET of what concerns others, was refused, or was deleted is 404 at once', async () => {
     expect((await asked.get(decided, decided)).status).toBe(404);
-    // A service that says so is not asked again.
-    const told: Answer = { ...(decided as ReplyBody & { ok: false }), unseen: false };
-    expect(await asked.get(told, 'no_reply')).toMatchObject({ status: 404, queries: [] });
   });
 
   test('dead-lettered: GET is 503', async () => {

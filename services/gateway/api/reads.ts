@@ -166,7 +166,7 @@ type ById = keyof typeof createdOn;
 const isById = (name: MessageName): name is ById => Object.hasOwn(createdOn, name);
 
 /**
- * Queries what has this id. If its service does not know it, and has not decided its command, the query is repeated behind the commands of its bucket,
+ * Queries what has this id. If its service does not know it, the query is repeated behind the commands of its bucket,
  * where its command may still be waiting. A dead-lettered command leaves a record. An id that a gateway has given to a
  * caller is therefore never reported as unknown while its command may be executed, on any gateway.
  */
@@ -178,9 +178,8 @@ export async function queryById<N extends ById>(
   forwarder: Forwarder,
 ): Promise<Outcome<MessageResult<N>>> {
   const outcome = await forwarder.query(name, data as MessageData<N>, id, origin);
-  // A service of an earlier version does not say that the command was decided.
-  const isDecided = outcome.kind !== 'refused' || outcome.unseen === false;
-  return isNotFound(outcome) && !isDecided ? queryAfterPendingCommands(name, data, id, origin, forwarder) : outcome;
+  // Also if its command was decided: that may have happened after the service had looked for what it made.
+  return isNotFound(outcome) ? queryAfterPendingCommands(name, data, id, origin, forwarder) : outcome;
 }
 
 /**

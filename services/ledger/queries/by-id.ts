@@ -121,7 +121,7 @@ export async function unknown(pool: Pool, id: string, kind: Kind): Promise<Reply
   });
   const [row] = rows;
   if (row?.is_dead) return refused(deadLettered(id));
-  return { ...notFound(id, kind), unseen: row?.is_decided !== true };
+  return row?.is_decided ? notFound(id, kind) : { ...notFound(id, kind), unseen: true };
 }
 
 function notFound(id: string, kind: Kind): ReplyBody & { ok: false } {
