@@ -283,9 +283,9 @@ function formatDay(day: number): string {
   return new Date(firstDay + day * dayMs).toISOString().slice(0, 10);
 }
 
-/** Returns a number that no other client of any seed has. */
+/** Returns a number that no other client of any seed has: mobile numbers of Germany have room for all of them. */
 function phone(seed: number, index: number): string {
-  return `+2547${String(seed).padStart(4, '0')}${String(index).padStart(6, '0')}`;
+  return `+4915${String(seed).padStart(4, '0')}${String(index).padStart(6, '0')}`;
 }
 
 interface Random {

@@ -20,7 +20,11 @@ const json = (file: string) =>
 it('has the dependency versions with which the project itself is tested', () => {
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
-  expect([dependencies['zod'], peerDependencies['kafkajs']]).toEqual([own['zod'], `^${own['kafkajs']}`]);
+  expect({ ...dependencies, ...peerDependencies }).toEqual({
+    'libphonenumber-js': own['libphonenumber-js'],
+    zod: own['zod'],
+    kafkajs: `^${own['kafkajs']}`,
+  });
 });
 
 it('is packed, installed without a registry, and loaded, and its README compiles against its types', () => {
@@ -30,7 +34,7 @@ it('is packed, installed without a registry, and loaded, and its README compiles
       .split('\n')
       .at(-1) ?? '';
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }');
-  const installed = ['kafkajs', 'zod'].map((name) => join(root, 'node_modules', name));
+  const installed = ['kafkajs', 'libphonenumber-js', 'zod'].map((name) => join(root, 'node_modules', name));
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--silent', tarball, ...installed], folder);
   const exported = run(
     process.execPath,
