@@ -40,13 +40,15 @@ const posted = (n: number, batch_position: number, rest: object = {}, batch_id =
 
 const shown = (commands: Command[], evidence: Evidence) =>
   planSendings(commands, evidence).map(({ message: { headers }, isRenewed, decided }) =>
-    [headers['ce_id'], isRenewed ? 'renewed' : 'late', decided].filter((part) => part !== undefined).join(' '),
+    [headers['ce_id'], isRenewed ? 'renewed' : 'late', decided === '' ? 'done' : decided]
+      .filter((part) => part !== undefined)
+      .join(' '),
   );
 
 test('commands of one batch are sent in the order in which they were decided, whatever the sequences of their accounts', () => {
   const evidence = testEvidence(posted(1, 4, { sequence: 1 }), posted(2, 0, { sequence: 900 }), posted(3, 9, {}, 6));
   expect(shown([transaction(1), transaction(2), transaction(3)], evidence)).toEqual(
-    [3, 2, 1].map((n) => `${formatId('transaction', testBits(n))} renewed`),
+    [3, 2, 1].map((n) => `${formatId('transaction', testBits(n))} renewed done`),
   );
 });
 
@@ -75,7 +77,7 @@ test('a hold is placed and released again, by the request that released it', () 
     command('release_hold', 'cmd_2', hold, 'second'),
     command('place_hold', hold.hold_id, {}),
   ];
-  expect(shown(commands, evidence)).toEqual([`${hold.hold_id} renewed`, 'cmd_2 renewed', 'cmd_1 late']);
+  expect(shown(commands, evidence)).toEqual([`${hold.hold_id} renewed done`, 'cmd_2 renewed done', 'cmd_1 late']);
 });
 
 test('an independent batch is sent in the parts in which it was executed, with each item’s outcome, and the rest late', () => {
@@ -96,12 +98,12 @@ test('an independent batch is sent in the parts in which it was executed, with e
   const independent = command('create_batch', batch_id, { batch_id, mode: 'independent', items });
   expect(shown([transaction(1), independent], evidence)).toEqual([
     `${batch_id} renewed {"0":"","1":"inactive_account"}`,
-    `${formatId('transaction', testBits(1))} renewed`,
+    `${formatId('transaction', testBits(1))} renewed done`,
     `${batch_id} renewed {"2":""}`,
     `${batch_id} late`,
   ]);
   const atomic = command('create_batch', batch_id, { batch_id, mode: 'atomic', items });
-  expect(shown([atomic], evidence)).toEqual([`${batch_id} renewed`]);
+  expect(shown([atomic], evidence)).toEqual([`${batch_id} renewed {"0":"","1":"","2":"","3":""}`]);
 });
 
 test('an account is opened before the first decision on it, and frozen after what was posted in the same batch', () => {
@@ -121,9 +123,9 @@ test('an account is opened before the first decision on it, and frozen after wha
     command('open_account', account_id, { account_id }),
   ];
   expect(shown(commands, evidence)).toEqual([
-    `${account_id} renewed`,
-    `${formatId('transaction', testBits(1))} renewed`,
-    `${transition_id} renewed`,
+    `${account_id} renewed done`,
+    `${formatId('transaction', testBits(1))} renewed done`,
+    `${transition_id} renewed done`,
   ]);
 });
 

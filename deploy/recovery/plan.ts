@@ -57,13 +57,14 @@ function late({ topic, message }: Command): Sending {
   return { at: `later ${topic}`, batch: 0, position: 0, topic, message, isRenewed: false };
 }
 
-function renewed({ topic, message }: Command, { at, batch, position }: Place, decided?: string): Sending {
-  return { at, batch, position, topic, message, isRenewed: true, ...(decided === undefined ? {} : { decided }) };
+/** Whatever was decided is named, success as nothing, or a command that was approved would wait for an approval again. */
+function renewed({ topic, message }: Command, { at, batch, position }: Place, decided: string): Sending {
+  return { at, batch, position, topic, message, isRenewed: true, decided };
 }
 
 function single(command: Command, evidence: Evidence): Sending {
   const decided = readDecision(command.message, command.name, evidence);
-  return decided === undefined || isLate(decided) ? late(command) : renewed(command, decided, decided.code);
+  return decided === undefined || isLate(decided) ? late(command) : renewed(command, decided, decided.code ?? '');
 }
 
 /**
@@ -75,7 +76,8 @@ function planParts(command: Command, evidence: Evidence): Sending[] {
   const decided = [...items.entries()].flatMap(([index, item]) => (item && !isLate(item) ? [{ index, ...item }] : []));
   const [first] = decided;
   if (first === undefined) return [late(command)];
-  if (json(command.message)['mode'] === 'atomic') return [renewed(command, first)];
+  if (json(command.message)['mode'] === 'atomic')
+    return [renewed(command, first, JSON.stringify(Object.fromEntries(items.map((_, index) => [index, '']))))];
   const parts = [...Map.groupBy(decided, ({ batch }) => batch).values()].map((part) => {
     const codes = part.map(({ index, code = '' }) => [index, code] as const);
     return renewed(command, part[0] ?? first, JSON.stringify(Object.fromEntries(codes)));
