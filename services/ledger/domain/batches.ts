@@ -88,7 +88,7 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
   const known = books.outcomes.get(commandKey(context.message_id));
   if (known && known.fingerprint !== context.fingerprint) return reusedKey();
   if (known && !known.outcome.ok) return replyOnly({ ok: false, refusal: known.outcome.refusal, replayed: true });
-  const unapproved = known ? undefined : refusedTogether(command, books);
+  const unapproved = known || pastDeadline(context, books) ? undefined : refusedTogether(command, books);
   if (unapproved) return refuse(command, unapproved);
   return data.mode === 'atomic' && !known
     ? decideAtomic(command, books, decideItem)

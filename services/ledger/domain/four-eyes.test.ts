@@ -145,8 +145,25 @@ it('every reversal of a known transaction needs an approval', () => {
   ]);
 });
 
+it('a reversal that is late, or was dropped, is refused for good and waits for nobody', () => {
+  const account = rich();
+  const books = testBooks([account]);
+  const id = decide(cash('Deposit', account, '5'), books).transactions[0]?.transaction_id ?? '';
+  const late = decide(reversal(id, { ...person, deadline: '2026-01-02T03:04:00.000Z' }), books);
+  expect([replyCode(late), late.waits, late.transactions[0]?.status]).toEqual([
+    'deadline_exceeded',
+    undefined,
+    'Failed',
+  ]);
+});
+
 describe('a batch of a person', () => {
-  const testBatch = (amounts: [string, string | null][], mode: 'atomic' | 'independent' = 'independent', n = 50) =>
+  const testBatch = (
+    amounts: [string, string | null][],
+    mode: 'atomic' | 'independent' = 'independent',
+    n = 50,
+    rest = {},
+  ) =>
     batchCommand(
       {
         batch_id: `bat_${testBits(n)}`,
@@ -162,7 +179,7 @@ describe('a batch of a person', () => {
           },
         })),
       },
-      testContext(n, { message_id: `bat_${testBits(n)}`, fingerprint: 'f', ...person }),
+      testContext(n, { message_id: `bat_${testBits(n)}`, fingerprint: 'f', ...person, ...rest }),
     );
   const run = (batch: BatchCommand, books: Books): Decision => decide(batch, books);
 
@@ -219,6 +236,29 @@ describe('a batch of a person', () => {
     ).toBe('done');
     expect(codes(books, cash('Deposit', account, '0.01', person))).toEqual(['approval_required']);
     expect(replyCode(run(testBatch([['0.01', null]], mode, 51), books))).toBe('approval_required');
+  });
+
+  it.each(['independent', 'atomic'] as const)('in mode %s that is late is refused as such', (mode) => {
+    const late = testBatch([['500', null]], mode, 52, { deadline: '2026-01-02T03:04:00.000Z' });
+    const { reply } = run(late, testBooks([rich()]));
+    const [code, other] = ['deadline_exceeded', 'approval_required'].map((one) => JSON.stringify(reply).includes(one));
+    expect([code, other]).toEqual([true, false]);
+  });
+
+  it.each(['independent', 'atomic'] as const)('in mode %s keeps its decision when it is sent again', (mode) => {
+    const decided = JSON.stringify({ 0: '', 1: '' });
+    const both = testBatch(
+      [
+        ['500', null],
+        ['1', null],
+      ],
+      mode,
+      53,
+      { decided },
+    );
+    const account = rich();
+    expect(replyCode(run(both, testBooks([account])))).toBe('done');
+    expect(account.balance_minor).toBe(1_050_100n);
   });
 
   it('that is refused for another reason counts nothing', () => {

@@ -43,7 +43,8 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   if (original === undefined || !isVisible) {
     return refuse('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`);
   }
-  if (isUnapproved(context, 'reverse')) return waitsForApproval(context, books);
+  const isLate = pastDeadline(context, books);
+  if (!isLate && isUnapproved(context, 'reverse')) return waitsForApproval(context, books);
   const { amount_minor: minor, currency } = original;
   if (original.status !== 'Completed')
     return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
@@ -72,7 +73,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
       reversal_transaction_id: reversal,
     });
   }
-  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
+  if (isLate) return fail(name, draft, amount, deadlineExceeded(), books);
   const { legs, records } = planReversal(original, draft, account, books);
   // The paying account is checked first and completely, as in checks.ts.
   for (const leg of legs) {
