@@ -73,7 +73,7 @@ create index clients_by_ussd_phone_end on clients (reverse(ussd_phone_number) te
 create table accounts (
   account_id     text collate "C" primary key,
   client_id      text collate "C" not null references clients,
-  account_number text collate "C" not null constraint accounts_number unique,
+  account_number text collate "C" not null,
   account_type   text not null check (account_type in ('Savings', 'Checking', 'Current', 'Loan')),
   currency       text not null check (currency ~ '^[A-Z]{3}$'),
   -- The newest status that the ledger has reported, by its version. The ledger's own row decides postings.
@@ -87,7 +87,8 @@ create table accounts (
   updated_at     timestamptz not null
 ) with (fillfactor = 90);
 
--- After a refused opening, the external_id can be given to another account.
+-- After a refused opening, its number and external_id can be given to another account.
+create unique index accounts_number on accounts (account_number) where state <> 'refused';
 create unique index accounts_by_external_id on accounts (external_id) where external_id is not null and state <> 'refused';
 create index accounts_list on accounts (created_at, account_id) where state = 'open';
 create index accounts_by_client on accounts (client_id, created_at, account_id) where state = 'open';

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
+import { approvalRequired } from '#libs/contracts/approvals.ts';
 import {
   ledgerReply,
   messageFor,
@@ -51,6 +52,20 @@ test('a number in use is duplicate_account_number, which is stored; no other num
     ok: false,
     refusal: { code: 'account_not_found' },
   });
+});
+
+test('the number of an opening that the ledger refused can be given to another account, as after an approval', async () => {
+  const account_number = freshNumber();
+  const asked = openAccountCommand(client_id, { account_number });
+  await bank.send('open_account', asked, { message_id: asked.account_id });
+  const required = { ok: false as const, refusal: approvalRequired() };
+  await bank.handleCommands([ledgerReply(asked.account_id, asked.account_id, required)]);
+  const approved = await newAccount(bank, client_id, { account_number });
+  expect(await bank.send('get_account', { account_id: approved })).toMatchObject({
+    ok: true,
+    data: { account_number },
+  });
+  expect(await open(account_number)).toMatchObject(taken(account_number));
 });
 
 test('only one of ten concurrent openings with one number succeeds', async () => {

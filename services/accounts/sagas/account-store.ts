@@ -39,11 +39,11 @@ interface Taken {
   external_ids: Set<string>;
 }
 
-/** Returns which numbers and external_ids of these accounts other accounts have. */
+/** Returns which numbers and external_ids of these accounts others have whose opening was not refused. */
 export async function takenBy(client: Queries, accounts: AccountRow[]): Promise<Taken> {
   const { rows } = await client.query<Pick<AccountRow, 'account_number' | 'external_id'>>(
-    `select account_number, case when state <> 'refused' then external_id end as external_id from accounts
-     where account_number = any($1::text[]) or external_id = any($2::text[]) and state <> 'refused'`,
+    `select account_number, external_id from accounts
+     where (account_number = any($1::text[]) or external_id = any($2::text[])) and state <> 'refused'`,
     [accounts.map(({ account_number }) => account_number), accounts.flatMap(({ external_id }) => external_id ?? [])],
   );
   return {
