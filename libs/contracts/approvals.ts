@@ -315,7 +315,8 @@ export const approvalMeanings = {
     approval_required: {
       meaning:
         'A second person must approve this: the response to a batch, and to GET of the id of a posting that waits.',
-      action: 'Send the items of the batch separately; read the approval.',
+      action:
+        'Send the items of the batch separately. A posting: read its approval; if none was requested, send the request again, with the same Idempotency-Key.',
       example: ['a second person must approve this'],
     },
     own_approval: {

@@ -1,7 +1,7 @@
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { identityFields } from '#libs/contracts/clients.ts';
-import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
+import { deadLettered, errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { bucketForKey, bucketOfId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { pickNames } from '#libs/contracts/names.ts';
@@ -149,12 +149,21 @@ const moneyPlanners = {
 
 /**
  * Reports whether the outcome is the ledger's answer about the transaction: what was decided, that its command was
- * dead-lettered, or that it is unknown. No reply and a failed query are no answer.
+ * dead-lettered, or that it is unknown. No reply and a failed query are no answer, nor that it waits for an approval.
  */
 function isAnswer(outcome: Outcome, id: string): boolean {
   if (outcome.kind !== 'refused') return outcome.kind === 'done';
   const { code, message } = outcome.refusal;
+  if (code === 'approval_required') return false;
   return errorCodes[code].status < 500 || message === deadLettered(id).message;
+}
+
+/** Returns the response if the original transaction waits for an approval. It is not kept: the approval may come. */
+function refusedWaiting(outcome: Outcome, id: string): Outcome | undefined {
+  const isWaiting = outcome.kind === 'refused' && outcome.refusal.code === 'approval_required';
+  return isWaiting
+    ? { ...outcome, refusal: refusal('not_reversible', `transaction ${id} waits for an approval`) }
+    : undefined;
 }
 
 function reversalPlanners({ forwarder }: CommandDependencies) {
@@ -191,7 +200,8 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
             forwarder,
           );
           // Otherwise the reversal could be refused for good before the transaction is decided.
-          return isAnswer(decided, reverses_transaction_id) ? undefined : decided;
+          if (isAnswer(decided, reverses_transaction_id)) return undefined;
+          return refusedWaiting(decided, reverses_transaction_id) ?? decided;
         },
       };
     },

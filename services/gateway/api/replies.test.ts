@@ -159,6 +159,7 @@ describe('commands', () => {
   const unknown = refused('transaction_not_found');
   const faulty = refused('service_unavailable', 'the service cannot answer at the moment');
   const dead = { ok: false as const, refusal: deadLettered(ids.transaction) };
+  const waiting = refused('approval_required');
   test.each<[string, Answer, Answer, Answer, number, boolean?]>([
     ['known', ok(samples.transaction), 'no_reply', ok(samples.transaction), 201],
     ['known, and the reversal has no reply', ok(samples.transaction), 'no_reply', 'no_reply', 504],
@@ -166,6 +167,8 @@ describe('commands', () => {
     ['unknown', unknown, unknown, unknown, 404],
     ['decided behind the commands', unknown, ok(samples.transaction), ok(samples.transaction), 201],
     ['dead-lettered behind the commands', unknown, dead, refused('not_reversible'), 400],
+    ['waiting for an approval', waiting, waiting, unknown, 400, false],
+    ['approved behind the commands', waiting, ok(samples.transaction), ok(samples.transaction), 201],
     ['not decided yet', unknown, 'no_reply', unknown, 504, false],
     ['not found because of a fault', unknown, faulty, unknown, 503, false],
     ['queried without a reply', 'no_reply', 'no_reply', unknown, 504, false],

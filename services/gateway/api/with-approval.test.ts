@@ -37,10 +37,10 @@ afterEach(() => close());
 
 /** A bank that answers the commands so, and in which the others need an approval. */
 async function bankWith(answers: Record<string, Answer> = {}, fourEyes = all) {
-  const known: Record<string, Answer> = { request_approval: ok(waiting), ...answers };
   const made = await testApp(
     ({ name, headers }) =>
-      known[name] ??
+      answers[name] ??
+      (name === 'request_approval' ? ok(waiting) : undefined) ??
       (headers['four-eyes'] === undefined ? refused('internal_error', name) : refused('approval_required')),
     { tokens: hs256Tokens, fourEyes },
   );
@@ -103,6 +103,20 @@ test('an approved command of the ledger has the id that was refused, so that onl
   const { command, approval_id } = request?.data as { command: { id: string }; approval_id: string };
   expect(command.id).toBe(first?.headers['ce_id']);
   expect(command.id.slice(4, -2)).toBe(approval_id.slice(4, -2));
+});
+
+test('what received a 202 before its service knew that it waits is requested by its repeat', async () => {
+  // contract: four-eyes-7, idempotency-17
+  const answers: Record<string, Answer> = { create_transaction: 'no_reply' };
+  const { post, requests, headers } = await bankWith(answers);
+  const send = () => post('/transactions', cash, { ...headers, 'idempotency-key': 'k' });
+  const pending = await send();
+  expect([pending.statusCode, pending.json().status]).toEqual([202, 'Pending']);
+  answers['create_transaction'] = { ...refused('approval_required'), replayed: true } as Answer;
+  const repeat = await send();
+  expect([repeat.statusCode, repeat.headers.location]).toEqual([202, `/admin/approvals/${approval_id}`]);
+  const [first, again, request] = requests();
+  expect([again?.headers['ce_id'], request?.name]).toEqual([first?.headers['ce_id'], 'request_approval']);
 });
 
 test('API keys and other operations are sent without rules', async () => {

@@ -49,7 +49,10 @@ test('a posting that waits is known by its id until it is approved, and is then 
     'idempotency_key_reused',
   ]);
   const read = () => ledger.ask({ name: 'get_transaction', data: { transaction_id: `txn_${bits}` } });
-  expect(await read()).toMatchObject({ ok: false, refusal: { code: 'approval_required' } });
+  expect(await read()).toMatchObject({
+    ok: false,
+    refusal: { code: 'approval_required', message: expect.stringContaining('send the request again') },
+  });
   const approved = { four_eyes: undefined, approved_by: 'jwt:i|carol' };
   expect(await replyCodes([large(approved), large(approved)])).toEqual(['done', 'done']);
   expect(await replyCodes([large({})])).toEqual(['done']);

@@ -102,6 +102,13 @@ function toResult(index: number, record: TransactionRecord | undefined): ItemRes
     : toItemResult(index, isTransferLeg(record) ? 'create_transfer' : 'create_transaction', record);
 }
 
+/**
+ * The request that waits may have received a 202 or 504 before this was known, so that nobody requested an approval. Only
+ * its repeat does.
+ */
+const toRequestApproval =
+  'a second person must approve this, and nothing was executed: unless an approval of it was requested, send the request again, with the same Idempotency-Key if it had one';
+
 type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
 
 /**
@@ -111,7 +118,7 @@ type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
 export async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
   if (!isId(kind, id)) return notFound(id, kind);
   const waiting = (await readOutcomes(pool, [approvalKey(id)])).get(approvalKey(id));
-  if (waiting) return waiting.outcome;
+  if (waiting) return refused(refusal('approval_required', toRequestApproval));
   const { rows } = await pool.query<{ is_dead: boolean; is_decided: boolean }>({
     name: 'unknown',
     text: `select exists (select ${fromUndecided} and d.command_id = $1::uuid) as is_dead,
