@@ -3,7 +3,7 @@ import type { EventData } from '#libs/contracts/events.ts';
 import { events } from '#libs/contracts/events.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { wakeRelay, writeStatesAgain } from '#libs/postgres/outbox/outbox.ts';
 import type { States } from '#libs/postgres/outbox/stale-states.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
@@ -140,7 +140,7 @@ export async function republishSnapshots(
 function republish(pool: Pool, wanted: Wanted, now: string): Promise<number> {
   return transaction(pool, async (client) => {
     const states = await readSnapshots(client, wanted, now);
-    await writeOutbox(client, states);
+    await writeStatesAgain(client, states);
     return states.length;
   });
 }

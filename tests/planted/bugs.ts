@@ -11,6 +11,7 @@ export interface PlantedBug {
 const engine = 'services/ledger/batch/engine.ts';
 const relay = 'libs/postgres/outbox/relay.ts';
 const batchBooks = 'services/ledger/batch/books.ts';
+const staleStates = 'libs/postgres/outbox/stale-states.ts';
 const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
 /** The edits with which writing a batch can begin a separate transaction. */
@@ -372,6 +373,21 @@ import { isPosting, openBooks } from './books.ts';`,
     name: 'states are not swept',
     edits: [{ file: relay, find: 'Math.min(maxSweepMs, retainMs / 2)', replace: 'maxSweepMs * 1000' }],
     tests: 'tests/events',
+  },
+  {
+    name: 'a sweep publishes again what sweeps wrote',
+    edits: [{ file: staleStates, find: '      if (isSweep && isAgain) continue;\n', replace: '' }],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'what was written again is never in doubt',
+    edits: [{ file: staleStates, find: 'isSweep && isAgain', replace: 'isAgain' }],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'what is in doubt waits for a sweep',
+    edits: [{ file: staleStates, find: 'doubtful.length > 0 ? doubtful : due', replace: 'due' }],
+    tests: 'libs/postgres/outbox',
   },
   {
     name: 'a relay in doubt leaves the lease as if it were in none',

@@ -19,6 +19,8 @@ export interface OutboxEvent {
   payload: string | null;
   /** Set only if the sender must choose the partition (replies). */
   partition?: number;
+  /** True for a state that writeStatesAgain wrote. It is not published. */
+  isAgain?: true;
 }
 
 /**
@@ -52,6 +54,17 @@ const insertStatement = `with ${outboxInsert(1)} select`;
 export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return;
   await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
+}
+
+/**
+ * Does the same for states of compacted topics that changes already wrote, and marks them, so that a sweep does not publish
+ * again what sweeps wrote (stale-states.ts). Every state must first have been written by writeOutbox.
+ */
+export async function writeStatesAgain(client: Queries, states: readonly OutboxEvent[]): Promise<void> {
+  await writeOutbox(
+    client,
+    states.map((state) => ({ ...state, isAgain: true })),
+  );
 }
 
 /** Returns the NOTIFY channel of a schema's relay. */

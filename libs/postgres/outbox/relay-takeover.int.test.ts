@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
+import { transaction } from '../transaction.ts';
+import { writeOutbox, writeStatesAgain } from './outbox.ts';
 import type { RelayOptions } from './relay.ts';
 import type { StateName, States } from './stale-states.ts';
 import { createRelayHarness, event, fakeBroker, parseNumber, range } from './test/relay-harness.ts';
@@ -244,9 +246,9 @@ describe('messages that may be written late', () => {
   test('a transaction that was committed long after a later one is in doubt, although the later one is not', async () => {
     await write(...keyed(0, 2));
     await write(...keyed(2, 4));
-    await pool.query(`update outbox_batches set created_at = created_at - interval '1 hour'`);
+    await pool.query(`update outbox_batches set created_at = created_at - interval '30 minutes'`);
     await pool.query(`update outbox_batches set published_at = case when batch_id = (select max(batch_id) from outbox_batches)
-      then clock_timestamp() - interval '1 hour' else clock_timestamp() end`);
+      then clock_timestamp() - interval '30 minutes' else clock_timestamp() end`);
     await formerEnds();
     await write(...keyed(4, 5));
     await expectRepublished(keys(0, 5));
@@ -305,7 +307,15 @@ describe('messages that may be written late', () => {
   });
 
   test('twice in the time that the outbox keeps them, the states of all batches written in that time are republished', async () => {
-    const { late, states } = republished();
+    // As the services do, which a later sweep must not find again.
+    const { late, states } = republished((names) =>
+      transaction(pool, (client) =>
+        writeStatesAgain(
+          client,
+          names.map(({ key }) => event(0, { key })),
+        ),
+      ),
+    );
     await write(...keyed(0, 2));
     const relay = relayWith(fakeBroker(), { states, retainMs: 60_000 });
     await drained();
@@ -320,6 +330,88 @@ describe('messages that may be written late', () => {
     await drained();
     expect(await republishedThen()).toEqual(keys(0, 4));
     expect(await republishedThen()).toEqual(keys(2, 4));
+    await write(...keyed(4, 5));
+    relay.wake();
+    await drained();
+    expect(await republishedThen()).toEqual(keys(4, 5));
+  });
+
+  test('what was written again is republished after a failed send', async () => {
+    const { late, states } = republished();
+    await transaction(pool, (client) => writeStatesAgain(client, keyed(0, 2)));
+    relayWith(failsOnce(), { states });
+    await drained();
+    vi.advanceTimersByTime(120_000);
+    await eventually(() => late.length > 0);
+    expect(late).toEqual(keys(0, 2));
+  });
+
+  /** Starts a sweep of three pages with these keys, and holds it in the first one. */
+  async function startLongSweep(broker = fakeBroker()) {
+    const [begun, goesOn] = [0, 0].map(() => Promise.withResolvers<void>()) as [Gate, Gate];
+    const { late, states } = republished(() => {
+      begun.resolve();
+      return goesOn.promise;
+    });
+    for (const from of [0, 2500, 5000]) await write(...keyed(from, from + 2500));
+    const relay = relayWith(broker, { states, maxEvents: 5000, retainMs: 10 * 24 * 60 * 60 * 1000 });
+    await drained();
+    await pool.query(`update outbox_batches set created_at = created_at - age, published_at = published_at - age
+      from (select batch_id, row_number() over (order by batch_id desc) * interval '1 hour' as age from outbox_batches) as ages
+      where ages.batch_id = outbox_batches.batch_id`);
+    await pool.query(`update outbox_lease set swept_at = swept_at - interval '10 days'`);
+    await begun.promise;
+    return { relay, late, goesOn };
+  }
+
+  test('the messages of a failed send do not wait for the end of a sweep', async () => {
+    let isCut = false;
+    const broker = fakeBroker(() => {
+      const fails = isCut;
+      isCut = false;
+      if (fails) throw new Error('the network is cut');
+    });
+    const { relay, late, goesOn } = await startLongSweep(broker);
+    isCut = true;
+    await transaction(pool, async (client) => {
+      for (const from of [10_000, 12_500]) await writeOutbox(client, keyed(from, from + 2500));
+    });
+    relay.wake();
+    await drained();
+    vi.advanceTimersByTime(120_000);
+    goesOn.resolve();
+    await eventually(() => late.length === 12_500);
+    expect(late).toEqual([...keys(0, 2500), ...keys(10_000, 15_000), ...keys(2500, 7500)]);
+  });
+
+  test('what a former holder left in doubt does not wait for the end of a sweep', async () => {
+    const { relay, late, goesOn } = await startLongSweep();
+    await formerEnds();
+    await eventually(async () => (await lease())?.holder !== 'former' && relay.active());
+    vi.advanceTimersByTime(120_000);
+    goesOn.resolve();
+    await eventually(() => late.length === 10_000);
+    expect(late).toEqual([...keys(0, 2500), ...keys(5000, 7500), ...keys(2500, 7500)]);
+  });
+
+  test('a range that cannot be republished does not delay others', async () => {
+    const { late, states } = republished(async (names) => {
+      if (names.some(({ key }) => key === 'k0')) throw new Error('not this one');
+    });
+    let tries = 0;
+    const broker = fakeBroker(() => {
+      tries += 1;
+      if (tries === 1 || tries === 3) throw new Error('the network is cut');
+    });
+    await write(...keyed(0, 1));
+    const relay = relayWith(broker, { states });
+    await drained();
+    await write(...keyed(1, 2));
+    relay.wake();
+    await eventually(() => tries === 3);
+    vi.advanceTimersByTime(120_000);
+    await eventually(() => late.length > 0);
+    expect(late).toEqual(['k1']);
   });
 
   test('a relay that stops does not wait for the end of a sweep, and leaves it in doubt', async () => {

@@ -347,7 +347,7 @@ export class Relay {
     this.#purging = true;
     const { pool, retainMs } = this.#options;
     try {
-      this.#stale?.add(await readSweep(pool, Math.min(maxSweepMs, retainMs / 2)), 0);
+      this.#stale?.sweep(await readSweep(pool, Math.min(maxSweepMs, retainMs / 2)));
       while (!this.#stopping && (await purge(pool, retainMs)));
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'purging the outbox failed');

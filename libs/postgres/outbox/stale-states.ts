@@ -21,6 +21,7 @@ interface Range {
   dueAt: number;
   /** The states that were republished since. */
   done: Set<string>;
+  isSweep: boolean;
 }
 
 const eventsAtOnce = 2500;
@@ -30,6 +31,8 @@ const maxDone = 100_000;
 /** The pause between pages, so that publishing and postings go on. */
 const restMs = 25;
 const stopMs = 2000;
+/** How long after a failure the same range is tried again. */
+const retryMs = 1000;
 
 /**
  * Batches of the outbox of which a late copy may be, or become, the last record of a key in a compacted topic.
@@ -39,8 +42,11 @@ export class StaleStates {
   readonly #pool: Pool;
   readonly #states: States;
   readonly #logger: Logger;
-  /** By the number before the first batch, because a chunk whose send fails again begins with the same batch. */
-  readonly #ranges = new Map<bigint, Range>();
+  /**
+   * By kind and the number before the first batch, because a chunk whose send fails again begins with the same
+   * batch.
+   */
+  readonly #ranges = new Map<string, Range>();
   /** A takeover whose batches have not been looked up yet. */
   #takenOver: { endedAt: string; dueAt: number } | undefined;
   #running: Promise<void> | undefined;
@@ -57,10 +63,20 @@ export class StaleStates {
   }
 
   /** Has the states of these batches republished at that time (performance.now). */
-  add({ after, last }: BatchRange, dueAt: number): void {
-    const known = this.#ranges.get(after) ?? { last, dueAt };
+  add({ after, last }: BatchRange, dueAt: number, isSweep = false): void {
+    const id = `${isSweep ? 'sweep' : 'doubt'} ${after}`;
+    const known = this.#ranges.get(id) ?? { last, dueAt };
     const range = { last: last > known.last ? last : known.last, dueAt: Math.max(dueAt, known.dueAt) };
-    if (last > after) this.#ranges.set(after, { ...range, at: after, done: new Set() });
+    if (last > after) this.#ranges.set(id, { ...range, at: after, done: new Set(), isSweep });
+  }
+
+  /**
+   * Has the states of these batches republished when nothing else is due, except those that were only written again: each
+   * sweep would otherwise republish what the sweeps before it wrote. A late copy is older than the last record only if a change
+   * was written meanwhile, and that is swept.
+   */
+  sweep(range: BatchRange): void {
+    this.add(range, 0, true);
   }
 
   /** The same for what a former holder of the lease, which ended at `endedAt`, may have been publishing. */
@@ -71,7 +87,7 @@ export class StaleStates {
   /** Republishes what is due. Never fails: what could not be republished remains due. */
   republishDue(): Promise<void> {
     this.#running ??= this.#republish()
-      .catch((error: unknown) => this.#logger.warn({ err: error }, 'republishing the latest states failed; retrying'))
+      .catch((error: unknown) => this.#logFailure(error))
       .finally(() => {
         this.#running = undefined;
       });
@@ -86,30 +102,43 @@ export class StaleStates {
   }
 
   async #republish(): Promise<void> {
-    const taken = this.#takenOver;
-    if (taken !== undefined) {
-      this.add(await readDoubtful(this.#pool, taken.endedAt), taken.dueAt);
-      if (this.#takenOver === taken) this.#takenOver = undefined;
-    }
-    // One page of each in turn, because a sweep may take minutes.
     while (performance.now() < this.#endsAt) {
+      await this.#lookUpTakeover();
       const due = [...this.#ranges].filter(([, { dueAt }]) => dueAt <= performance.now());
       if (due.length === 0) return;
-      for (const [after, range] of due) {
-        const isEnd = await this.#republishPage(range);
+      // One page of each in turn, and of a sweep, which may take minutes, only if nothing else is due.
+      const doubtful = due.filter(([, { isSweep }]) => !isSweep);
+      for (const [id, range] of doubtful.length > 0 ? doubtful : due) {
+        const isEnd = await this.#republishPage(range).catch((error: unknown) => {
+          this.#logFailure(error);
+          range.dueAt = performance.now() + retryMs;
+          return false;
+        });
         // A range to which something was added meanwhile remains.
-        if (isEnd && this.#ranges.get(after) === range) this.#ranges.delete(after);
+        if (isEnd && this.#ranges.get(id) === range) this.#ranges.delete(id);
       }
       await sleep(restMs);
     }
   }
 
+  async #lookUpTakeover(): Promise<void> {
+    const taken = this.#takenOver;
+    if (taken === undefined) return;
+    this.add(await readDoubtful(this.#pool, taken.endedAt), taken.dueAt);
+    if (this.#takenOver === taken) this.#takenOver = undefined;
+  }
+
+  #logFailure(error: unknown): void {
+    this.#logger.warn({ err: error }, 'republishing the latest states failed; retrying');
+  }
+
   /** Returns whether it was the last page. */
   async #republishPage(range: Range): Promise<boolean> {
-    const { at, last, done } = range;
+    const { at, last, done, isSweep } = range;
     const batches = await readRange(this.#pool, { after: at, last }, eventsAtOnce);
     const names = new Map<string, StateName>();
-    for (const { topic, key } of batches.flatMap(({ events }) => events)) {
+    for (const { topic, key, isAgain } of batches.flatMap(({ events }) => events)) {
+      if (isSweep && isAgain) continue;
       const name = `${topic} ${key}`;
       if (this.#states.topics.includes(topic) && !done.has(name)) names.set(name, { topic, key });
     }

@@ -1,4 +1,4 @@
-import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { wakeRelay, writeStatesAgain } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { prefixed } from '../rows.ts';
@@ -41,7 +41,7 @@ export async function republishBalances(pool: Pool, ids: readonly (string | null
       ids.flatMap((id) => id ?? []),
     );
     const { now } = await readClockAndKnownIds(client, []);
-    await writeOutbox(
+    await writeStatesAgain(
       client,
       accounts.map((account) => balanceEvent(account, now, true)),
     );
