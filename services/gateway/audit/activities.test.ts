@@ -61,5 +61,24 @@ test('unauthenticated requests do not displace callers, and refusals by destinat
     ['acc_1', 3],
     ['acc_2', 2],
   ]);
-  expect(taken).toHaveLength(20 + 1 + 200 + 1);
+  expect(taken).toHaveLength(20 + 1 + 200 + 1 + 2);
+});
+
+test('pages reported about one person, or destinations that one caller tries, displace no refusal of others', () => {
+  const activities = new Activities();
+  const ofOthers = { ...refusal, actor: 'key:others', outcome: 'insufficient_scope' as const };
+  const reported = { ...ofOthers, actor: 'jwt:issuer|ada' };
+  activities.add(ofOthers, at(0));
+  for (let i = 0; i < 603; i++) activities.add({ ...reported, action: `page:x${i % 201}` }, at(0));
+  for (let i = 0; i < 603; i++) {
+    const destination = { outcome: 'destination_refused' as const, resource_id: `acc_${i % 201}`, isAudited: false };
+    activities.add({ ...reported, ...destination, actor: 'key:trying', action: 'create_transfer' }, at(0));
+  }
+  const taken = activities.take();
+  expect(taken.filter(({ actor }) => actor === 'key:others')).toMatchObject([{ action: 'list_clients', count: 1 }]);
+  const ofAda = taken.filter(({ actor }) => actor === reported.actor);
+  expect(ofAda).toHaveLength(11);
+  expect(ofAda[0]).toMatchObject({ action: 'page:various', outcome: 'insufficient_scope', count: 191 * 3 });
+  activities.add({ ...reported, action: 'page:x200' }, at(61));
+  expect(activities.take()).toMatchObject([{ action: 'page:x200', count: 1 }]);
 });

@@ -28,6 +28,10 @@ const various = 'various';
 /** The maximum number of summaries per call of take(): the most frequent ones. The others are combined by outcome. */
 const maxOfStrangers = 20;
 const maxOfCallers = 200;
+/** Refused destinations, which callers choose, take no room of other refusals. */
+const maxOfDestinations = 200;
+/** The maximum number of distinct actions that an application for staff reports about one person. */
+const maxReported = 10;
 /**
  * The maximum number of distinct activities between two calls. Beyond it, details are omitted so that memory stays
  * bounded.
@@ -41,10 +45,25 @@ const maxKept = 10_000;
  */
 export class Activities {
   #counted = new Map<string, Summary>();
+  /** The reported actions of each actor. */
+  #reported = new Map<string, Set<string>>();
 
   add(activity: Activity, at: string): void {
-    const isRoom = this.#counted.size < maxKept || this.#counted.has(activityKey(activity));
-    addTo(this.#counted, { ...(isRoom ? activity : folded(activity)), count: 1, since: at });
+    const shown = this.#boundReported(activity);
+    const isRoom = this.#counted.size < maxKept || this.#counted.has(activityKey(shown));
+    addTo(this.#counted, { ...(isRoom ? shown : folded(shown)), count: 1, since: at });
+  }
+
+  /** Combines what is reported about one person beyond the limit, so that it takes no room of others. */
+  #boundReported(activity: Activity): Activity {
+    const { actor, action } = activity;
+    if (!isReported(action)) return activity;
+    const key = activityKey(activity);
+    const known = this.#reported.get(actor) ?? new Set();
+    if (known.has(key)) return activity;
+    if (known.size >= maxReported) return { ...activity, address: null, action: `page:${various}` };
+    this.#reported.set(actor, known.add(key));
+    return activity;
   }
 
   /** Returns the summaries of all activities since the last call. */
@@ -54,14 +73,22 @@ export class Activities {
       new Map<string, Summary>(),
     ];
     this.#counted = new Map();
-    const room = { strangers: maxOfStrangers, callers: maxOfCallers };
+    this.#reported = new Map();
+    const room = { strangers: maxOfStrangers, callers: maxOfCallers, destinations: maxOfDestinations };
     for (const summary of counted) {
-      const hasRoom =
-        summary.action === various || room[summary.actor === unauthenticatedActor ? 'strangers' : 'callers']-- > 0;
+      const hasRoom = summary.action === various || room[roomFor(summary)]-- > 0;
       addTo(taken, hasRoom ? summary : { ...folded(summary), count: summary.count, since: summary.since });
     }
     return [...taken.values()];
   }
+}
+
+/** Reported actions are `page:` or `form:` and a path; those of the API are names of endpoints. */
+const isReported = (action: string): boolean => action.includes(':');
+
+function roomFor({ actor, outcome }: Activity): 'strangers' | 'callers' | 'destinations' {
+  if (actor === unauthenticatedActor) return 'strangers';
+  return outcome === 'destination_refused' ? 'destinations' : 'callers';
 }
 
 function addTo(summaries: Map<string, Summary>, summary: Summary): void {
