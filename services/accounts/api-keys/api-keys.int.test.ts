@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import { type ApiKey, apiKeySchema } from '#libs/contracts/api-keys.ts';
 import { events } from '#libs/contracts/events.ts';
@@ -369,6 +369,27 @@ test('webhooks is told of each family that was revoked, and of each whose last k
   while ((await tellExpiries(bank.pool)) > 0);
   expect(await told(rotatedOne.key_id)).toEqual(message(rotatedOne));
   expect([await told(expired.key_id), await told(valid.key_id)]).toEqual([message(expired), []]);
+});
+
+test('while the clocks disagree, no key counts as expired, also not one whose family has a valid key', async () => {
+  const [only, replaced] = [await newKey(), await newKey()];
+  await rotated(replaced.key_id);
+  const toldOf = async () =>
+    (await bank.owner.query<{ key_id: string }>('select key_id from api_keys where expiry_told')).rows.map(
+      ({ key_id }) => key_id,
+    );
+  for (const { key_id } of [replaced, only]) {
+    await bank.owner.query("update api_keys set expires_at = now() - interval '1 second' where key_id = $1", [key_id]);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 7_200_000 });
+    try {
+      await expect(tellExpiries(bank.pool)).rejects.toThrow(/clock is (7199|7200)\.\d s behind/);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await toldOf()).not.toContain(key_id);
+  }
+  while ((await tellExpiries(bank.pool)) > 0);
+  expect(await toldOf()).toEqual(expect.arrayContaining([only.key_id, replaced.key_id]));
 });
 
 test('a key created while its creator is being revoked is revoked too', async () => {

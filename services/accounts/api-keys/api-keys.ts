@@ -18,6 +18,7 @@ import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
+import { requireSameTime } from '#libs/service/clock.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { refusalFor } from '../clients/clients.ts';
 import { createEvent, done, type Outcome, refused, type Work, type Writing } from '../outcome.ts';
@@ -226,12 +227,16 @@ const toTell = 'not expiry_told and expires_at <= clock_timestamp()';
 
 /**
  * Has the webhooks of families disabled whose last key has expired, and returns their number. A rotation never extends a
- * lifetime, so no such family has a valid key again. Several processes can do this concurrently.
+ * lifetime, so no such family has a valid key again. Several processes can do this concurrently. Rejects, and no key is
+ * told of, if the database's clock may be wrong.
  */
 export async function tellExpiries(pool: Pool): Promise<number> {
   if ((await pool.query({ name: 'expired_keys', text: `select from api_keys where ${toTell} limit 1` })).rowCount === 0)
     return 0;
   return transaction(pool, async (client) => {
+    // Checked before, because the statement below may mark keys without returning a family.
+    const { rows: times } = await client.query<{ now: string }>('select clock_timestamp() as now');
+    requireSameTime(times[0]?.now ?? '');
     const { rows } = await client.query<{ family_id: string; now: string }>(
       `with expired as (
          update api_keys set expiry_told = true
