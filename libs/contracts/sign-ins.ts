@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { idPrefix } from './ids.ts';
 import { type Scope, scopes } from './scopes.ts';
 import { type EndpointRows, example, type Meanings } from './subject.ts';
 import { text } from './texts.ts';
@@ -14,6 +15,19 @@ const signInSchema = z.object({
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
 export type SignIn = z.infer<typeof signInSchema>;
+
+const resource_id = z
+  .string()
+  .regex(new RegExp(`^(${Object.values(idPrefix).join('|')})_[0-9a-f]{32}$`), 'must be the id of a resource');
+
+const maxFilters = 20;
+const filters = z
+  .record(z.string().regex(/^[a-z_]{1,40}$/, 'must be the name of a filter'), text(0, 500))
+  .refine((given) => Object.keys(given).length <= maxFilters, `must be at most ${maxFilters}`)
+  .meta({ maxProperties: maxFilters });
+
+/** The maximum number of sign-ins and reports of one person a minute, on each gateway: each may leave a permanent record. */
+export const maxReportsPerMinute = 60;
 
 const signOutSchema = z.object({ session_id: z.string() });
 
@@ -69,12 +83,15 @@ export const signInEndpoints = {
         .string()
         .regex(/^(export|(page|form):[\w:/.-]{0,100})$/, 'must be export, or page: or form: with a path'),
       outcome: activitySchema.shape.outcome,
-      resource_id: text(1, 100).nullish(),
-      file: text(1, 200).optional(),
-      filters: z.record(text(1, 100), text(0, 500)).optional(),
+      resource_id: resource_id.nullish(),
+      file: z
+        .string()
+        .regex(/^[\w.-]{1,100}$/, 'must have 1 to 100 letters, digits, or - _ .')
+        .optional(),
+      filters: filters.optional(),
     }),
     description:
-      'An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded.',
+      'An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. `filters` are query parameters of the API; values that may be personal are not recorded. With sign-ins, at most 60 a minute for one person.',
     result: activitySchema,
     message: null,
     errors: ['insufficient_scope'],

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { sameHash } from '#libs/contracts/api-key.ts';
+import { queryNames } from '#libs/contracts/endpoints.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import type { Api, createApi } from '../api.ts';
@@ -217,14 +218,26 @@ export function addDownload(
   });
 }
 
+/** The parts of a path without its parameters, such as batches-results.csv. */
+const exportedFile = (path: string): string =>
+  path
+    .replace('/admin/ui/', '')
+    .split('/')
+    .filter((part) => !part.startsWith(':'))
+    .join('-');
+
 /** Records who exported which list. The API's reads for the file have the same request id. */
 async function recordExport({ routeOptions }: FastifyRequest, { api, query, params }: PageRequest): Promise<void> {
   await api.post('/admin/activities', {
     action: 'export',
     outcome: 'success',
     resource_id: Object.values(params)[0] ?? null,
-    file: routeOptions.url?.replace('/admin/ui/', '') ?? '',
-    filters: Object.fromEntries([...query].map(([name, value]) => [name, value.slice(0, 500)])),
+    file: exportedFile(routeOptions.url ?? ''),
+    filters: Object.fromEntries(
+      [...query]
+        .map(([name, value]) => [name.replace(/_day$/, ''), value.slice(0, 500)] as const)
+        .filter(([name]) => queryNames.has(name)),
+    ),
   });
 }
 

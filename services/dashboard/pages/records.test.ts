@@ -430,12 +430,15 @@ describe('accounts', () => {
     // contract: audit-3
     answers['list_transactions'] = ok({ items: [] });
     made.recorded.length = 0;
-    expect((await made.signedIn(everything).get(`${account}/transactions.csv?status=Completed`)).statusCode).toBe(200);
+    expect(
+      (await made.signedIn(everything).get(`${account}/transactions.csv?status=Completed&from_day=2026-01-01&x=1`))
+        .statusCode,
+    ).toBe(200);
     const records = made.recorded.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
     expect(records.filter(({ action }) => action === 'export')).toMatchObject([
       {
         resource_id: ids.account,
-        details: { file: 'accounts/:account_id/transactions.csv', filters: { status: 'Completed' } },
+        details: { file: 'accounts-transactions.csv', filters: { status: 'Completed', from: '2026-01-01' } },
       },
     ]);
   });

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindFromField } from '#libs/contracts/ids.ts';
+import { maxReportsPerMinute } from '#libs/contracts/sign-ins.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { toNetwork } from '../http/network.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
@@ -11,19 +12,30 @@ import type { Authenticate } from './auth.ts';
 /** Counts a request, in windows of one minute per key. */
 export type RateLimit = ReturnType<FastifyInstance['createRateLimit']>;
 
+export interface RateLimits {
+  requests: RateLimit | undefined;
+  failures: RateLimit | undefined;
+  reports: RateLimit | undefined;
+}
+
+/** Requests that leave a permanent record, or a summary, of what the person chooses. Sign-outs are never refused. */
+const reporting = new Set<string | undefined>(['sign_in', 'record_activity']);
+
 /**
- * Returns the limits per minute, of requests per caller and of failed authentications per address (an IPv6 /64 is one
- * address); 0: no limit. Each gateway counts on its own. Beyond 100,000 keys, the least recently used is forgotten.
+ * Returns the limits per minute: of requests and of reports per caller, and of failed authentications per address (an
+ * IPv6 /64 is one address); 0: no limit. Each gateway counts on its own. Beyond 100,000 keys, the least recently used is forgotten.
  */
 export async function createRateLimits(
   app: FastifyInstance,
   perMinute: { requests: number; failures: number },
-): Promise<{ requests: RateLimit | undefined; failures: RateLimit | undefined }> {
+): Promise<RateLimits> {
   await app.register(rateLimit, { global: false, timeWindow: 60_000, cache: 100_000 });
   const create = (max: number, options: CreateRateLimitOptions = {}) =>
     max === 0 ? undefined : app.createRateLimit({ ...options, max });
+  const keyGenerator = ({ caller }: FastifyRequest) => caller?.actor ?? '';
   return {
-    requests: create(perMinute.requests, { keyGenerator: ({ caller }) => caller?.actor ?? '' }),
+    requests: create(perMinute.requests, { keyGenerator }),
+    reports: create(maxReportsPerMinute, { keyGenerator }),
     failures: create(perMinute.failures, { keyGenerator: ({ ip }) => toNetwork(ip) }),
   };
 }
@@ -32,10 +44,7 @@ export async function createRateLimits(
  * Authenticates every request and applies the rate limits, also for unknown paths. Only request ids, preflights, and
  * load shedding come before it (app.ts). Rejects with a Refused.
  */
-export function createGate(
-  authenticate: Authenticate,
-  limits: { requests: RateLimit | undefined; failures: RateLimit | undefined },
-) {
+export function createGate(authenticate: Authenticate, limits: RateLimits) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     try {
       request.caller = await authenticate(request.raw.headers);
@@ -44,6 +53,9 @@ export function createGate(
       const counted = isFailure ? await limits.failures?.(request) : undefined;
       throw counted && isExceeded(counted) ? tooMany('too many failed authentications', counted.ttlInSeconds) : error;
     }
+    const reports = reporting.has(request.routeOptions?.config.endpoint) ? await limits.reports?.(request) : undefined;
+    if (reports && isExceeded(reports))
+      throw tooMany(`more than ${reports.max} sign-ins and reports a minute`, reports.ttlInSeconds);
     const counted = await limits.requests?.(request);
     if (!counted || counted.isAllowed) return;
     reply.header('ratelimit-limit', String(counted.max));

@@ -38,12 +38,16 @@ const shownFilters = new Set([
   'min_amount',
   'max_amount',
 ]);
+/** A text of any other form is none of these, so it may be personal. */
+const shownForm = /^[\w.:+-]{0,64}$/;
 const ofPage = new Set(['limit', 'order', 'cursor']);
 
 /** Returns the filters of a request without values that may be personal. Pure. */
 export function givenFilters(query: Record<string, unknown>): Record<string, unknown> {
   const given = Object.entries(query).filter(([name, value]) => value !== undefined && !ofPage.has(name));
-  return Object.fromEntries(given.map(([name, value]) => [name, shownFilters.has(name) ? value : '(given)']));
+  const isShown = (name: string, value: unknown) =>
+    shownFilters.has(name) && (typeof value !== 'string' || shownForm.test(value));
+  return Object.fromEntries(given.map(([name, value]) => [name, isShown(name, value) ? value : '(given)']));
 }
 
 /** Returns the id of the resource that is shown, if it is a single one: that of the path, or of the only row. Pure. */

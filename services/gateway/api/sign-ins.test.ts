@@ -102,3 +102,37 @@ test('an export is recorded before the response, without values that may be pers
   ]);
   expect((await post('/admin/activities', { ...refused, action: 'create_transfer' }, ada())).status).toBe(400);
 });
+
+test('a report can store nothing of its own: known filters, values and files of a fixed form, ids', async () => {
+  const { post, records } = await start();
+  const exported = { action: 'export', outcome: 'success' };
+  const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`x_${'a'.repeat(i)}`, 'y']));
+  for (const more of [
+    { filters: { ada_lovelace: 'x' } },
+    { filters: { 'Ada Lovelace': 'x' } },
+    { filters: many },
+    { file: 'Ada Lovelace.csv' },
+    { file: 'a'.repeat(101) },
+    { resource_id: 'Ada Lovelace' },
+  ])
+    expect((await post('/admin/activities', { ...exported, ...more }, ada())).body.code).toBe('validation_failed');
+  expect(await records()).toEqual([]);
+  const filters = { status: 'Ada Lovelace, 10 December', client_id: session_id };
+  expect((await post('/admin/activities', { ...exported, filters }, ada())).status).toBe(200);
+  expect(await records()).toMatchObject([{ details: { filters: { status: '(given)', client_id: session_id } } }]);
+});
+
+test('a person may sign in and report 60 times a minute, however many tokens they have; signing out is never refused', async () => {
+  // contract: audit-15
+  const { post } = await start();
+  const exported = { action: 'export', outcome: 'success' };
+  const report = (i: number) =>
+    i % 2 === 0
+      ? post('/admin/activities', exported, ada({ jti: `token-${i}` }))
+      : post('/admin/sign-ins', { session_id }, ada({ jti: `token-${i}`, azp: `app-${i}` }));
+  const statuses: number[] = [];
+  for (let i = 0; i < 61; i++) statuses.push((await report(i)).status);
+  expect(statuses).toEqual([...Array(60).fill(200), 429]);
+  expect((await post('/admin/activities', exported, ada({ sub: 'bob' }))).status).toBe(200);
+  expect((await post('/admin/sign-outs', { session_id }, ada())).status).toBe(200);
+});

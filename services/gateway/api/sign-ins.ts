@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { endpoints, queryNames } from '#libs/contracts/endpoints.ts';
+import { violated } from '#libs/contracts/violations.ts';
 import { type AccessToken, type Caller, listScopes } from '../access/caller.ts';
 import type { EndedTokens } from '../access/ended-tokens.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
-import { Refused, refuse, unavailable } from '../http/errors.ts';
+import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import { send } from './answer.ts';
 import { parseFields } from './input.ts';
 import { givenFilters, recordOrRefuse } from './recorded-reads.ts';
@@ -26,6 +27,15 @@ function requirePerson(request: FastifyRequest): { caller: Caller; token: Access
   if (!caller.isStaff || !caller.token)
     throw refuse('insufficient_scope', 'only a person of the bank, with an access token, can do this');
   return { caller, token: caller.token };
+}
+
+/** Throws a Refused for a filter that no endpoint has, because its name could be anything. */
+function checkFilterNames(filters: Record<string, unknown>): void {
+  const unknown = Object.keys(filters).filter((name) => !queryNames.has(name));
+  if (unknown.length === 0) return;
+  throw refuseViolations(
+    unknown.map((name) => violated(['filters', name], 'validation_failed', 'is no filter of the API')),
+  );
 }
 
 /** Rejects with service_unavailable if the broker does not take the message. */
@@ -74,6 +84,7 @@ export const signInHandlers = {
       const body = parseFields(endpoints.record_activity.body, request.body ?? {});
       const { actor } = requirePerson(request).caller;
       const { action, outcome, resource_id = null, file, filters = {} } = body;
+      checkFilterNames(filters);
       if (outcome === 'success') {
         const details = { ...(file === undefined ? {} : { file }), filters: givenFilters(filters) };
         await recordOrRefuse(auditRecords, request, { actor, action, resource_id, outcome, details });
