@@ -103,6 +103,11 @@ export const list = z
   )
   .meta({ title: 'list, separated by commas' });
 
+/** The addresses or networks of proxies; none for an explicit empty list. */
+export const proxyList = list
+  .transform((proxies) => (proxies.join() === 'none' ? [] : proxies))
+  .meta({ title: 'list, separated by commas, or none' });
+
 /** A URL with one of these schemes. The error message never contains it, because it may contain a password. */
 export function url(...schemes: string[]) {
   return z

@@ -35,6 +35,7 @@ const good: Record<string, string> = {
   API_KEY_PUBLIC_KEYS: keyPair.publicKey,
   API_KEY_SIGNING_KEY: keyPair.privateKey,
   API_URL: 'http://gateway',
+  TRUST_PROXY: '192.0.2.0/24',
   PUBLIC_URL: 'https://staff.bank.example',
   DASHBOARD_CLIENT_ID: 'dashboard',
   DASHBOARD_CLIENT_SECRET: random(32),
@@ -78,6 +79,8 @@ test('safe values are accepted, with the defaults of everything else', () => {
     }),
   ).toEqual({});
   expect(problems({ TRUST_PROXY: 'loopback, linklocal, uniquelocal' })).toEqual({});
+  expect(problems({ TRUST_PROXY: 'none' })).toEqual({});
+  expect(problems({ TRUST_PROXY: undefined, API_URL: undefined })).toEqual({ API_URL: 'is missing' });
   // The networks of a large content delivery network.
   expect(problems({ TRUST_PROXY: '104.16.0.0/13,172.64.0.0/13,2400:cb00::/32,2606:4700::/32,2a06:98c0::/29' })).toEqual(
     {},
@@ -142,6 +145,8 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],
   ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
+  ['TRUST_PROXY', undefined, /in front of the dashboard, or be none/],
+  ['TRUST_PROXY', 'none, 192.0.2.1', /address or network/],
   ['TRUST_PROXY', '0.0.0.0/0', /name the proxies/],
   ['TRUST_PROXY', '10.0.0.1, ::/0', /name the proxies/],
   ['TRUST_PROXY', '0.0.0.0/1,128.0.0.0/1', /name the proxies/],

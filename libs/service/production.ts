@@ -168,9 +168,13 @@ function limit(max: number): Rule {
       : undefined;
 }
 
-function proxies(value: string | undefined): string | undefined {
+/** Only the dashboard has API_URL. Behind an unnamed ingress, all people would have the address of the ingress. */
+function proxies(value: string | undefined, all: Record<string, string>): string | undefined {
+  if (value === undefined && all['API_URL'] !== undefined)
+    return 'must name the proxies in front of the dashboard, or be none: otherwise limits and audit records have the address of the proxy';
+  if (value?.trim() === 'none') return undefined;
   const isVast = areVast(splitList(value));
-  if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
+  if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.1.2.0/24';
   return isVast
     ? 'must name the proxies: if so many addresses are trusted, callers can choose their own address'
     : undefined;

@@ -20,6 +20,11 @@ it('people sign in with the scopes of the bank, unless the settings name others'
   expect(() => scopesFor({ DASHBOARD_SCOPES: 'profile' })).toThrow(/DASHBOARD_SCOPES: must be openid/);
 });
 
+it('no proxy is trusted by default, or with none', () => {
+  const proxies = (TRUST_PROXY?: string) => loadConfig(dashboardConfig, { ...base, TRUST_PROXY }).TRUST_PROXY;
+  expect([proxies(), proxies('none'), proxies('192.0.2.1, 192.0.2.2')]).toEqual([[], [], ['192.0.2.1', '192.0.2.2']]);
+});
+
 it.each(Object.keys(base).filter((name) => name !== 'NODE_ENV'))(
   'without %s, startup names what is missing',
   (missing) => {

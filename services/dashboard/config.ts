@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
-import { list, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 /** The current secret and, during a rotation, the previous one. */
@@ -37,7 +37,9 @@ export const dashboardConfig = z.object({
   SESSION_SECRET: rotatedSecret.describe(
     'Secret from which the keys of session cookies are derived; the same for all dashboards. Of two, the first one seals and both can open; changing a single one signs everybody out',
   ),
-  TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
+  TRUST_PROXY: proxyList
+    .prefault('')
+    .describe('Addresses or networks of proxies whose X-Forwarded-For is trusted; required in production, or none'),
   SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
     .prefault('300')
     .describe(

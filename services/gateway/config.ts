@@ -7,7 +7,7 @@ import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
-import { kafkaConfig, list, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { kafkaConfig, list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -116,7 +116,7 @@ export const gatewayConfig = z
     AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000)
       .prefault('60')
       .describe('Failed authentications per minute and address before further ones get a 429; 0 for no limit'),
-    TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
+    TRUST_PROXY: proxyList.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
     CORS_ORIGINS: list
       .prefault('*')
       .describe(
