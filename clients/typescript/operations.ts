@@ -956,7 +956,7 @@ export interface Calls {
     rotated_from: string | null;
     disabled_webhooks?: string[];
   }>;
-  /** Erase the personal data of a client. Replaces names, contact data, and notes, also in stored responses, approvals, and audit records, and revokes bound API keys. Postings, holds, and batches keep their texts, like the books. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that remains and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
+  /** Erase the personal data of a client. Replaces names, contact data, and notes, also in stored responses, approvals, and audit records, and revokes bound API keys. Postings, holds, and batches keep their texts, like the books; so do approvals of captures and reversals, whose requests name neither the client nor an account. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that remains and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
   eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
     client_id: string;
     erased_at: string;
@@ -1039,7 +1039,7 @@ export interface Calls {
   }>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
   signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;
-  /** Record an export, or a page or form that an application for staff refused. An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded. Any authenticated caller. */
+  /** Record an export, or a page or form that an application for staff refused. An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. `filters` are query parameters of the API; values that may be personal are not recorded. With sign-ins, at most 60 a minute for one person. Any authenticated caller. */
   recordActivity(input: {
     action: string;
     outcome: 'success' | 'insufficient_scope' | 'invalid_credentials';
