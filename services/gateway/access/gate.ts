@@ -10,9 +10,9 @@ import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
 
 /** Counts a request, in windows of one minute per key. */
-export type RateLimit = ReturnType<FastifyInstance['createRateLimit']>;
+type RateLimit = ReturnType<FastifyInstance['createRateLimit']>;
 
-export interface RateLimits {
+interface RateLimits {
   requests: RateLimit | undefined;
   failures: RateLimit | undefined;
   reports: RateLimit | undefined;
