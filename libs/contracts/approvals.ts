@@ -31,6 +31,11 @@ export const maxWaitingApprovals = 20;
  * callers whose actions may need one; the service that executes the command decides.
  */
 const approvalRules = z.object({
+  /**
+   * The action that the command can be. A service that does not know it, because it is older than the gateway, cannot
+   * decide and dead-letters the command: without the action it would execute what needs an approval. Other commands do not
+   * name the action, and are executed.
+   */
   actions: z.array(approvalAction),
   /** The largest amount per currency that needs no approval, for postings of a person on this day of the bank. */
   limits: z.record(z.string(), z.string()),

@@ -14,14 +14,19 @@ export interface FourEyes {
 }
 
 /**
- * Returns the rules under which a command of this caller needs an approval, as the header `four-eyes`; undefined if it
- * needs none. The service that executes the command decides, because only it knows the sums and states.
+ * Returns the rules under which a command of this caller needs an approval if it is this action, as the header
+ * `four-eyes`; undefined if it needs none. The service that executes the command decides, because only it knows the sums
+ * and states.
  */
-export function rulesFor(caller: Pick<Caller, 'actor'>, fourEyes: FourEyes, at: Date): string | undefined {
-  const { actions, keys, limits, timeZone } = fourEyes;
-  if (actions.size === 0 || (!keys && caller.actor.startsWith('key:'))) return undefined;
+export function rulesFor(
+  caller: Pick<Caller, 'actor'>,
+  action: ApprovalAction,
+  { actions, keys, limits, timeZone }: FourEyes,
+  at: Date,
+): string | undefined {
+  if (!actions.has(action) || (!keys && caller.actor.startsWith('key:'))) return undefined;
   const day = dayIn(timeZone).format(at);
-  return JSON.stringify({ actions: [...actions], limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
+  return JSON.stringify({ actions: [action], limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
 }
 
 const days = new Map<string, Intl.DateTimeFormat>();

@@ -69,7 +69,7 @@ export function batchHandler(
     });
     await otherRequests();
     // The ledger refuses a batch that would need an approval.
-    const from = { ...origin, fourEyes: rulesFor(caller, deps.fourEyes, acceptedAt) };
+    const from = { ...origin, fourEyes: rulesFor(caller, 'post_above', deps.fourEyes, acceptedAt) };
     const outcome = await deps.forwarder.command(toCommand(batch_id, body, plans, acceptedAt), from);
     await otherRequests();
     const refused = (index: number): void =>

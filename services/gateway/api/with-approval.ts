@@ -21,7 +21,10 @@ export function withApproval({ fourEyes, forwarder }: { fourEyes: FourEyes; forw
     if (!isApprovable(plan.name)) return next(write);
     const outcome = await next({
       ...write,
-      origin: { ...origin, fourEyes: rulesFor(origin.caller, fourEyes, input.acceptedAt) },
+      origin: {
+        ...origin,
+        fourEyes: rulesFor(origin.caller, approvable[plan.name].action, fourEyes, input.acceptedAt),
+      },
     });
     const isRequired = outcome.kind === 'refused' && outcome.refusal.code === 'approval_required';
     return isRequired ? requestApproval(write, plan.name, forwarder) : outcome;

@@ -107,6 +107,13 @@ describe('postings of a person', () => {
   });
 });
 
+it('a command that is an action of a newer gateway cannot be decided, so that it is not executed without an approval', () => {
+  const account = rich();
+  const newer = { ...person, four_eyes: rules({ actions: ['an action of the future'] }) };
+  expect(() => decide(cash('Deposit', account, '1', newer), testBooks([account]))).toThrow('actions');
+  expect(account.balance_minor).toBe(1_000_000n);
+});
+
 it('captures of a hold count together, with those of others', () => {
   // contract: four-eyes-4
   const account = rich();
