@@ -163,6 +163,22 @@ test('rotation never extends a lifetime: the old key’s remains, limited by tha
   });
 });
 
+test('an approved key is not shortened or refused because the key that asked was rotated meanwhile', async () => {
+  // contract: permission-17
+  const maker = await newKey({ expires_at: inHours(48) });
+  const asked = () => keyData({ expires_at: inHours(24), maker_key_id: maker.key_id });
+  const change = rotation(maker.key_id, { overlap_seconds: 60 });
+  await bank.send('rotate_api_key', change, { message_id: change.key_id });
+  const create = (data: MessageData<'create_api_key'>, approved: object) =>
+    bank.send('create_api_key', data, { message_id: data.key_id, ...approved });
+  const approved = { approved_by: 'jwt:https://issuer.example|bob' };
+  const wanted = asked();
+  expect(await create(wanted, approved)).toMatchObject({ ok: true, data: { expires_at: wanted.expires_at } });
+  // The rotated key cannot do so itself, and the approved key does not outlive its creator either.
+  expect(await create(asked(), {})).toMatchObject({ ok: false, refusal: { code: 'validation_failed' } });
+  expect(await create({ ...asked(), expires_at: inHours(49) }, approved)).toMatchObject({ ok: false });
+});
+
 test('rotation creates a key of the same family; the old one expires after the overlap', async () => {
   const client_id = await newClient(bank);
   const old = await newKey({ client_id, environment: 'test' });

@@ -15,7 +15,7 @@ import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { rotationRefusal, scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
@@ -30,6 +30,7 @@ import {
   keyColumns,
   lockKey,
   readClientFamilies,
+  readLatestExpiry,
   revokeFamily,
   toApiKey,
 } from './key-store.ts';
@@ -63,13 +64,16 @@ const revokedMaker = refusal('insufficient_scope', 'the API key that creates it 
 
 /**
  * Locks the key that creates another one, so that the other one is either committed before a revocation, which then
- * includes it, or never. null: a person creates it.
+ * includes it, or never. null: a person creates it. While a request waited for its approval, its key may have been
+ * rotated: it then has the expiry of the latest key of the family, whose holder asked.
  */
 async function lockMaker(
-  client: Queries,
-  { maker_key_id }: { maker_key_id?: string | null | undefined },
+  { client, context }: Pick<Work, 'client' | 'context'>,
+  maker_key_id: string | null | undefined,
 ): Promise<KeyRow | null> {
-  return (maker_key_id && (await lockKey(client, maker_key_id))) || null;
+  const maker = (maker_key_id && (await lockKey(client, maker_key_id))) || null;
+  if (maker === null || context.approved_by === undefined) return maker;
+  return { ...maker, expires_at: (await readLatestExpiry(client, maker.family_id)) ?? maker.expires_at };
 }
 
 export async function createApiKey(
@@ -79,7 +83,7 @@ export async function createApiKey(
   const { client, context, now } = work;
   const foreign = data.client_id === null ? undefined : await refusalFor(client, data.client_id);
   if (foreign) return refused(foreign);
-  const maker = await lockMaker(client, { maker_key_id });
+  const maker = await lockMaker(work, maker_key_id);
   if (maker?.revoked_at) return refused(revokedMaker);
   const latest = latestExpiry(not_after, maker);
   const expires_at = data.expires_at === null ? latest : new Date(data.expires_at).toISOString();
@@ -119,7 +123,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
     );
   const lacking = rotationRefusal(old.scopes, data.maker_scopes);
   if (lacking) return refused(lacking);
-  const maker = await lockMaker(client, data);
+  const maker = await lockMaker(work, data.maker_key_id);
   if (maker?.revoked_at) return refused(revokedMaker);
   const unapproved = refusedUnapproved(context, old.scopes);
   if (unapproved) return unapproved;

@@ -96,6 +96,15 @@ export async function hasValidKey(
   return rowCount === 1;
 }
 
+/** Returns when the last key of the family expires that is not revoked. */
+export async function readLatestExpiry(client: Queries, familyId: string): Promise<string | undefined> {
+  const { rows } = await client.query<{ expires_at: string | null }>(
+    'select max(expires_at) as expires_at from api_keys where family_id = $1 and revoked_at is null',
+    [familyId],
+  );
+  return rows[0]?.expires_at ?? undefined;
+}
+
 /**
  * Revokes the keys of a family that are not yet revoked and, with `descendants`, the families of its descendants. A
  * transaction that creates a key holds a lock on a key of that family. The statement waits for it and is repeated until
