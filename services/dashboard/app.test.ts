@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { ok, samples } from '../gateway/test/test-app.ts';
@@ -331,4 +333,28 @@ it.each([
   [undefined, '/admin/ui'],
 ])('after sign-in %s leads to %s', (to, path) => {
   expect(ownPath(to)).toBe(path);
+});
+
+it('one address has a tenth of the connections; the oldest makes room for the next', async () => {
+  const { app } = await testDashboard(() => 'no_reply');
+  const port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port);
+  const open = async (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  };
+  try {
+    const others = await open('127.0.0.3');
+    const opened = [];
+    for (let i = 0; i < 200; i++) opened.push(await open('127.0.0.2'));
+    const oldest = opened[0] ?? others;
+    const closed = once(oldest, 'close', { signal: AbortSignal.timeout(5_000) });
+    expect(oldest.closed).toBe(false);
+    opened.push(await open('127.0.0.2'));
+    await closed;
+    expect([others, ...opened].filter((socket) => socket.closed)).toEqual([oldest]);
+  } finally {
+    app.server.closeAllConnections();
+    await app.close();
+  }
 });

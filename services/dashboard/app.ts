@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
+import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import { type ApiOptions, createApi } from './api.ts';
 import { addAssets } from './html/assets.ts';
 import { addPage, createFormCheck, openSession } from './html/frame.ts';
@@ -81,18 +82,14 @@ const serverOptions = {
   logger: false,
   genReqId: requestId,
   bodyLimit: 64 * 1024,
-  requestTimeout: 12_000,
-  // The maximum inactivity in the middle of a request or response, in ms.
-  connectionTimeout: 30_000,
-  // Longer than the idle timeout of common load balancers, so that the load balancer closes the connection.
-  keepAliveTimeout: 72_000,
-  http: { headersTimeout: 10_000 },
+  ...patience,
+  http: httpPatience,
   forceCloseConnections: 'idle',
   // While the process stops, requests on open connections are answered, and the connections are then closed.
   return503OnClosing: false,
 } as const;
 
-/** More than the staff of a bank need at once. */
+/** More than the staff of a bank need at once. One address may have a tenth, except the proxies. */
 const maxConnections = 2_000;
 
 const securityHeaders = {
@@ -109,7 +106,7 @@ const securityHeaders = {
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
   const { now, metrics, isDraining = () => false } = deps;
   const app = fastify({ ...serverOptions, trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false });
-  app.server.maxConnections = maxConnections;
+  boundConnections(app.server, { max: maxConnections, proxies: deps.trustProxy, onCut: metrics.connectionCut });
   const { origin, protocol } = new URL(deps.publicUrl);
   const isSecure = protocol === 'https:';
   const cookie = createCookie('bank_session', isSecure);
@@ -128,9 +125,10 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     if (isDraining()) reply.header('connection', 'close');
   });
   app.addHook('onRequest', openSession({ ...deps, sessions, cookie, callApi }));
-  app.addHook('onResponse', async (request, reply) =>
-    metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000),
-  );
+  app.addHook('onResponse', async (request, reply) => {
+    markAnswered(request.raw);
+    metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+  });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',

@@ -13,7 +13,12 @@ export function createDashboardMetrics(metrics: Metrics) {
     'Time from request to response of the dashboard, by page',
     ['page'],
   );
+  const cuts = metrics.counter(
+    'dashboard_cut_connections_total',
+    'Connections closed because their address, or all addresses together, had too many',
+  );
   return {
+    connectionCut: () => cuts.inc(),
     answered(page: string, status: number, seconds: number): void {
       requests.inc({ page, status });
       durations.observe({ page }, seconds);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { compile as compileTrust } from '@fastify/proxy-addr';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
+import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from './access/auth.ts';
 import { checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
@@ -12,7 +12,6 @@ import { addRoutes, type RouteDependencies } from './api/routes.ts';
 import type { AuditRecords } from './audit/audit-records.ts';
 import { checkCodings, parseBody, type Received, receiveBody } from './http/body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './http/client-errors.ts';
-import { boundConnections, httpPatience, markAnswered, patience } from './http/connections.ts';
 import { createCors } from './http/cors.ts';
 import { addDocs } from './http/docs.ts';
 import { internalError, logRefused, Refused, refuse, sendRefusal, toRefusal } from './http/errors.ts';
@@ -104,10 +103,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const answerError = errorHandler(deps, keepConnection);
   const pipeline = createRequestPipeline(deps, gate, answerError);
 
-  const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
   boundConnections(app.server, {
     max: deps.maxConnections,
-    isProxy: (address) => isProxy?.(address, 0) === true,
+    proxies: deps.trustProxy,
     onCut: () => deps.metrics.connectionCut(),
   });
   app.server.on('request', rememberLatest);

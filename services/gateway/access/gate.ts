@@ -4,8 +4,8 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindFromField } from '#libs/contracts/ids.ts';
 import { maxReportsPerMinute } from '#libs/contracts/sign-ins.ts';
+import { toNetwork } from '#libs/service/networks.ts';
 import { Refused, refuse } from '../http/errors.ts';
-import { toNetwork } from '../http/network.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
 

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { httpPatience, patience } from '#libs/service/connections.ts';
 import { testApp } from '../test/test-app.ts';
 
 const { app, keyHeader } = await testApp(async () => {
@@ -191,4 +192,14 @@ test.each([
   );
   expect(answer.body.message).not.toContain('HTTP');
   expect(answer.head.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
+
+test('the gateway’s server has these limits', () => {
+  const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = app.server;
+  expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout }).toEqual({
+    headersTimeout: httpPatience.headersTimeout,
+    requestTimeout: patience.requestTimeout,
+    keepAliveTimeout: patience.keepAliveTimeout,
+    timeout: patience.connectionTimeout,
+  });
 });

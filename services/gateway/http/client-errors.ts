@@ -3,8 +3,8 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { responseUnderWay } from '#libs/service/connections.ts';
 import { plainAddress } from '#libs/service/networks.ts';
-import { responseUnderWay } from './connections.ts';
 import { errorBody, writeRefused } from './errors.ts';
 
 const ofParser: Record<string, Refusal> = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toNetwork } from './network.ts';
+import { toNetwork } from './networks.ts';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],

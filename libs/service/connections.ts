@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { toNetwork } from './network.ts';
+import { compile as compileTrust } from '@fastify/proxy-addr';
+import { toNetwork } from './networks.ts';
 
 /**
  * Connection timeouts. A client that sends headers or a body too slowly gets a 408 and is disconnected within
@@ -19,11 +20,8 @@ export const httpPatience = { headersTimeout: 10_000, connectionsCheckingInterva
 export interface ConnectionBounds {
   /** The maximum number of connections of all addresses; one address may have a tenth of it. */
   max: number;
-  /**
-   * Reports whether the address is a proxy in front of the gateway. It carries many callers, so the limit per
-   * address does not apply.
-   */
-  isProxy: (address: string) => boolean;
+  /** The proxies in front of the server. Each carries many callers, so the limit per address does not apply. */
+  proxies: readonly string[];
   /** Called for each connection that is closed because of a limit. */
   onCut: () => void;
 }
@@ -79,7 +77,8 @@ function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
  * total: of the address with the most) is closed for the new one. If all of them are being processed, the new
  * one is closed.
  */
-export function boundConnections(server: Server, { max, isProxy, onCut }: ConnectionBounds): void {
+export function boundConnections(server: Server, { max, proxies, onCut }: ConnectionBounds): void {
+  const isProxy = proxies.length > 0 ? compileTrust([...proxies]) : () => false;
   const perAddress = Math.max(1, Math.floor(max / 10));
   /** The oldest connection of each address comes first. */
   const byAddress = new Map<string, Set<Socket>>();
@@ -99,7 +98,7 @@ export function boundConnections(server: Server, { max, isProxy, onCut }: Connec
   server.on('connection', (socket) => {
     const { remoteAddress = '' } = socket;
     const own = toNetwork(remoteAddress);
-    const isFull = (byAddress.get(own)?.size ?? 0) >= perAddress && !isProxy(remoteAddress);
+    const isFull = (byAddress.get(own)?.size ?? 0) >= perAddress && !isProxy(remoteAddress, 0);
     if (isFull || count >= max) {
       const [address, sockets] = isFull ? [own, byAddress.get(own) ?? []] : largest();
       const cut = leastMissed(sockets);
