@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { makeApiKey } from '#libs/contracts/api-key.ts';
@@ -21,10 +21,8 @@ const { api } = world;
 const run = randomBytes(4).toString('hex');
 /** A marker consists of letters and digits, so that no encoding changes it. */
 const mark = (kind: string) => `zq${run}${kind}`;
-const digits = () =>
-  String(BigInt(`0x${randomBytes(6).toString('hex')}`))
-    .padStart(15, '7')
-    .slice(-15);
+/** The digits of a number that the numbering plan of Kenya may have. */
+const digits = () => `2547${String(randomInt(1e9)).padStart(9, '0')}`;
 const [phone, ussd, badPhone] = [digits(), digits(), digits()];
 /** The free text of a posting, which only events contain. */
 const freeText = { description: mark('description'), reference: mark('reference') };

@@ -21,7 +21,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
         description,
         sealed_secret: secretKeys.seal(webhook_id, secret),
       }));
-      return { ...plan, finish: withSecret(secret) };
+      return { ...plan, enrichResponse: withSecret(secret) };
     },
     update_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id, changes: input.body })),
     delete_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
@@ -33,7 +33,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
         sealed_secret: secretKeys.seal(webhook_id, secret),
         overlap_seconds,
       }));
-      return { ...plan, finish: withSecret(secret) };
+      return { ...plan, enrichResponse: withSecret(secret) };
     },
     test_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
     replay_webhook(input) {
