@@ -46,7 +46,7 @@ export interface Lease {
 /** The right to publish one schema's outbox, stored in the row of outbox_lease. It has at most one holder at a time. */
 export function createLease(pool: Pool, holder: string): Lease {
   let trustedUntil = 0;
-  let releasedAt = 0;
+  let releasedAt = -Infinity;
 
   function settle(askedAt: number, answer: boolean): boolean {
     // The response to an earlier heartbeat may arrive after the release.
