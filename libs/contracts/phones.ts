@@ -21,8 +21,8 @@ export function homeCountry(country: string | undefined, callingCode: string | u
 /** Whether the code is that of a country with a numbering plan (ISO 3166, upper case). */
 export const isCountry = (code: string): code is CountryCode => isSupportedCountry(code as CountryCode);
 
-/** Spaces, dashes, dots, slashes, brackets, and the invisible marks with which contact cards surround a number. */
-const separators = /[\p{Zs}\p{Pd}\p{Cf}\u2212./()]/gu;
+/** Spaces, dashes, dots, brackets, and the invisible marks with which contact cards surround a number. */
+const separators = /[\p{Zs}\p{Pd}\p{Cf}\u2212.()]/gu;
 const written = /^\+?\d{4,32}$/;
 const longest = 100;
 
@@ -84,7 +84,7 @@ function toE164(value: string, ctx: z.RefinementCtx): string {
 
 const meta = {
   description:
-    'A phone number with + or 00 and its country code; spaces, dashes, dots, slashes, and brackets are removed, and it is kept in the E.164 form of its numbering plan. A number without country code is accepted if the bank has a DEFAULT_COUNTRY',
+    'A phone number with + or 00 and its country code; spaces, dashes, dots, and brackets are removed, and it is kept in the E.164 form of its numbering plan. A number without country code is accepted if the bank has a DEFAULT_COUNTRY',
   pattern: '^[^A-Za-z]*[0-9][^A-Za-z]*$',
   input_examples: ['+254700000001'],
 };

@@ -197,7 +197,7 @@ describe('Lists: limits', () => {
 });
 
 describe('An unknown query parameter is 400 on every route', () => {
-  it.each(['/', '/clients/ussd/search?ussd_phone=254700000001', '/admin/trial-balance', '/admin/system-accounts'])(
+  it.each(['/', '/clients/ussd/search?ussd_phone=%2B254700000001', '/admin/trial-balance', '/admin/system-accounts'])(
     'GET %s',
     async (path) => {
       // contract: lists-7
