@@ -322,10 +322,12 @@ describe('Dead letters', () => {
 describe('A ledger without the key with which the gateways sign, as after a rotation in the wrong order', () => {
   it('is not ready and names the key; commands wait for it, and every 202 gets its outcome', async () => {
     const ledger = world.bank.process('ledger');
-    const letters = async () => (await readTopic(world.bank, 'ledger.commands.dlq')).length;
-    const before = await letters();
+    // Of an account of its own, because letters of the tests before may still arrive.
+    const { account_id } = await api.newAccount();
+    const letters = async () =>
+      (await readTopic(world.bank, 'ledger.commands.dlq')).filter(({ value }) => value?.includes(account_id));
     await ledger.startWith({ GATEWAY_MAC_KEYS: testMacSecrets.gateway });
-    const body = { account_id: account.account_id, transaction_type: 'Deposit', amount: 7 };
+    const body = { account_id, transaction_type: 'Deposit', amount: 7 };
     // Before the ledger takes its partitions again, the gateway may know that it does not answer.
     const accepted = await eventually(async () => {
       const answer = await api.post('/transactions', body);
@@ -335,7 +337,7 @@ describe('A ledger without the key with which the gateways sign, as after a rota
       const answer = await fetch(ledger.health_url);
       return answer.status === 503 && /gateway\/[\w-]{8}, which is not in GATEWAY_MAC_KEYS/.test(await answer.text());
     });
-    expect(await letters()).toBe(before);
+    expect(await letters()).toEqual([]);
     await ledger.startWith({});
     const found = await eventually(async () => {
       const answer = await api.get(accepted.header('location') ?? '');
@@ -346,6 +348,6 @@ describe('A ledger without the key with which the gateways sign, as after a rota
     }, 30_000);
     // A slow machine may need longer than its deadline.
     if (found.status === 'Failed') expect(found.failure_code).toBe('deadline_exceeded');
-    expect(await letters()).toBe(before);
+    expect(await letters()).toEqual([]);
   });
 });
