@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
-import { plainAddress } from '#libs/service/networks.ts';
+import type { ErrorCode } from '#libs/contracts/errors.ts';
+import { logRefused as logRefusedRequest } from '#libs/service/refused-requests.ts';
 
 /** What the dashboard itself refuses, before it calls the API. */
 
@@ -25,25 +25,12 @@ export function toRefused(error: unknown): Refused | undefined {
   return isBrowsers ? new Refused('validation_failed', 'The request is malformed') : undefined;
 }
 
-/** Logs a refused or failed request like the gateway, so that it is found by its request id. */
+/** Logs a refused or failed request like the gateway, with the person whose session it has or had. */
 export function logRefused(
   logger: Logger,
   request: FastifyRequest,
   code: ErrorCode,
-  { status = errorCodes[code].status, error }: { status?: number; error?: unknown } = {},
+  more?: { status?: number; error?: unknown },
 ): void {
-  if (status === 404 && code !== 'route_not_found') return;
-  const { id, method, ip } = request;
-  const line = {
-    request_id: id,
-    method,
-    route: request.routeOptions?.url ?? null,
-    status,
-    code,
-    caller: request.visit?.actor ?? request.expiredSession?.actor ?? null,
-    caller_address: plainAddress(ip),
-  };
-  const what = status < 500 ? 'a request was refused' : 'a request failed';
-  if (error === undefined) logger.info(line, what);
-  else logger[status >= 500 ? 'error' : 'info']({ ...line, err: error }, what);
+  logRefusedRequest(logger, request, request.visit?.actor ?? request.expiredSession?.actor, code, more);
 }

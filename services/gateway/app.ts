@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
+import { logRefused } from '#libs/service/refused-requests.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from './access/auth.ts';
 import { checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
@@ -14,7 +15,7 @@ import { checkCodings, parseBody, type Received, receiveBody } from './http/body
 import { answerClientError, forgetLatest, rememberLatest } from './http/client-errors.ts';
 import { createCors } from './http/cors.ts';
 import { addDocs } from './http/docs.ts';
-import { internalError, logRefused, Refused, refuse, sendRefusal, toRefusal } from './http/errors.ts';
+import { internalError, Refused, refuse, sendRefusal, toRefusal } from './http/errors.ts';
 import { addSecurityText } from './http/security-text.ts';
 import { traceRequests } from './http/trace.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
@@ -232,7 +233,8 @@ function errorHandler(
 ) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = toRefusal(error) ?? internalError;
-    logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
+    const cause = refusal === internalError ? error : undefined;
+    logRefused(logger, request, request.caller?.actor, refusal.code, { error: cause });
     keepConnection(reply);
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);

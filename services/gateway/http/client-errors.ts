@@ -5,7 +5,8 @@ import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { responseUnderWay } from '#libs/service/connections.ts';
 import { plainAddress } from '#libs/service/networks.ts';
-import { errorBody, writeRefused } from './errors.ts';
+import { writeRefused } from '#libs/service/refused-requests.ts';
+import { errorBody } from './errors.ts';
 
 const ofParser: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),

@@ -1,5 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Logger } from 'pino';
+import type { FastifyReply } from 'fastify';
 import {
   type ErrorCode,
   errorCodes,
@@ -8,7 +7,6 @@ import {
   type Violation,
   violationsRefusal,
 } from '#libs/contracts/errors.ts';
-import { plainAddress } from '#libs/service/networks.ts';
 
 /** An error response, thrown to the error handler. Its refusal may be shown to callers. */
 export class Refused extends Error {
@@ -60,52 +58,6 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   if (headers) reply.headers(headers);
   reply.header('content-type', 'application/json; charset=utf-8');
   return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
-}
-
-/** The log line of a refused or failed request. A field is null if the request failed before the value was known. */
-interface RefusedLine {
-  request_id: string;
-  method: string | null;
-  route: string | null;
-  status: number;
-  code: ErrorCode;
-  caller: string | null;
-  /** The name is not `address`, because that is a client's field and hidden in every log. */
-  caller_address: string;
-}
-
-/** Logs a refused or failed request. If we caused the failure, logs it at level error, with the cause. */
-export function writeRefused(logger: Logger, line: RefusedLine, error?: unknown): void {
-  const what = line.status < 500 ? 'a request was refused' : 'a request failed';
-  const isOurs = error !== undefined && line.status >= 500;
-  logger[isOurs ? 'error' : 'info'](error === undefined ? line : { ...line, err: error }, what);
-}
-
-/**
- * Logs this request, so that it can be found by its request id. A resource that does not exist is not logged.
- * `status` is set if a page has another status than its code.
- */
-export function logRefused(
-  logger: Logger,
-  request: FastifyRequest,
-  code: ErrorCode,
-  { status = errorCodes[code].status, error }: { status?: number; error?: unknown } = {},
-): void {
-  if (status === 404 && code !== 'route_not_found') return;
-  const { id, method, ip, caller } = request;
-  writeRefused(
-    logger,
-    {
-      request_id: id,
-      method,
-      route: request.routeOptions?.url ?? null,
-      status,
-      code,
-      caller: caller?.actor ?? null,
-      caller_address: plainAddress(ip),
-    },
-    error,
-  );
 }
 
 /** The errors that fastify itself reports, by error code. Its other 4xx errors are malformed requests. */
