@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { setFormats } from '#libs/service/bank-config.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
+import { createServing } from '#libs/service/serving.ts';
 import { createApp } from './app.ts';
 import { dashboardConfig } from './config.ts';
 import { createDashboardMetrics } from './metrics.ts';
@@ -18,12 +18,12 @@ run(
     const config = loadConfig(dashboardConfig);
     setFormats(config);
     const registry = createMetrics('dashboard');
-    let state: 'starting' | 'running' | 'draining' = 'starting';
+    const serving = createServing('dashboard', config, { logger, onStop });
     const health = createHealthServer({
       host: config.HEALTH_HOST,
       port: config.HEALTH_PORT,
       // A page says that the API is away; without the dashboard there would be no page.
-      ready: { http: () => ({ ok: state === 'running', reason: state }) },
+      ready: { http: serving.ready },
       metrics: registry,
       logger,
     });
@@ -41,16 +41,9 @@ run(
       now: Date.now,
       logger,
       metrics: createDashboardMetrics(registry),
-      isDraining: () => state === 'draining',
+      isDraining: serving.isDraining,
     });
-    onStop('HTTP server', () => app.close());
-    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the dashboard accepts requests');
-    state = 'running';
-    onStop('readiness', async () => {
-      health.drain();
-      state = 'draining';
-      await sleep(config.SHUTDOWN_DELAY_MS);
-    });
+    await serving.listen(app, health);
   },
   { stopStepMs: 21_000, stopMs: 28_000 },
 );

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { topicTable } from '#libs/contracts/topics.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { setFormats } from '#libs/service/bank-config.ts';
@@ -8,6 +7,7 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { createBasics } from '#libs/service/service.ts';
+import { createServing } from '#libs/service/serving.ts';
 import { createTimeReader } from './api/bank-time.ts';
 import { createForwarder } from './api/forward.ts';
 import { createApp } from './app.ts';
@@ -54,12 +54,12 @@ run(
     measureGateway(registry, { requester, publisher, consumerLag, forwarder });
     measureClock(registry, clock);
 
-    let state: 'starting' | 'running' | 'draining' = 'starting';
+    const serving = createServing('gateway', config, context);
     const health = createHealthServer({
       host: config.HEALTH_HOST,
       port: config.HEALTH_PORT,
       ready: {
-        http: () => ({ ok: state === 'running', reason: state }),
+        http: serving.ready,
         requests: () => publisher.health(),
         replies: () => requester.health(),
         api_keys: () => keyFollower.health(),
@@ -107,16 +107,9 @@ run(
       logger,
       metrics,
       tracing,
-      isDraining: () => state === 'draining',
+      isDraining: serving.isDraining,
     });
-    onStop('HTTP server', () => app.close());
-    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway accepts requests');
-    state = 'running';
-    onStop('readiness', async () => {
-      health.drain();
-      state = 'draining';
-      await sleep(config.SHUTDOWN_DELAY_MS);
-    });
+    await serving.listen(app, health);
   },
   { stopStepMs: 21_000, stopMs: 28_000 },
 );
