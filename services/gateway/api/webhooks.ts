@@ -2,15 +2,17 @@ import type { MessageResult } from '#libs/contracts/messages.ts';
 import { newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import { requireData } from './answer.ts';
-import { type Planners, planCreate, planFor } from './plan.ts';
+import { type Plan, type Planners, planCreate, planFor } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /**
  * The secret is generated here and shown once. It is sent and stored sealed. A repeat gets the same body without it.
  */
 export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
-  const withSecret = (secret: string) => async (data: unknown, replayed: boolean) =>
-    replayed ? data : { ...(data as object), secret };
+  // A typed object, because the compiler does not see a misspelt hook beside a spread plan.
+  const showOnce = (secret: string): Pick<Plan, 'enrichResponse'> => ({
+    enrichResponse: async (data, replayed) => (replayed ? data : { ...(data as object), secret }),
+  });
   return {
     create_webhook({ body: { url, event_types, description = null }, bits }) {
       const secret = newWebhookSecret();
@@ -21,7 +23,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
         description,
         sealed_secret: secretKeys.seal(webhook_id, secret),
       }));
-      return { ...plan, enrichResponse: withSecret(secret) };
+      return { ...plan, ...showOnce(secret) };
     },
     update_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id, changes: input.body })),
     delete_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
@@ -33,7 +35,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
         sealed_secret: secretKeys.seal(webhook_id, secret),
         overlap_seconds,
       }));
-      return { ...plan, enrichResponse: withSecret(secret) };
+      return { ...plan, ...showOnce(secret) };
     },
     test_webhook: (input) => planFor('webhook_id', input, (webhook_id) => ({ webhook_id })),
     replay_webhook(input) {
