@@ -43,8 +43,18 @@ const approvalRules = z.object({
 });
 export type ApprovalRules = z.infer<typeof approvalRules>;
 
-export function rulesIn({ four_eyes }: { four_eyes?: string | undefined }): ApprovalRules | undefined {
-  return four_eyes === undefined ? undefined : approvalRules.parse(JSON.parse(four_eyes));
+/** Rules that were parsed, by their text. A bank has one for each action and day; a posting asks for its own several times. */
+const parsedRules = new Map<string, Readonly<ApprovalRules>>();
+const maxParsedRules = 100;
+
+export function rulesIn({ four_eyes }: { four_eyes?: string | undefined }): Readonly<ApprovalRules> | undefined {
+  if (four_eyes === undefined) return undefined;
+  const known = parsedRules.get(four_eyes);
+  if (known) return known;
+  const rules = approvalRules.parse(JSON.parse(four_eyes));
+  if (parsedRules.size >= maxParsedRules) parsedRules.clear();
+  parsedRules.set(four_eyes, rules);
+  return rules;
 }
 
 /**
