@@ -86,6 +86,8 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     for (const file of [outboxTables, ...(options.shared ?? [])]) await client.query(readFileSync(file, 'utf8'));
     await runFiles(client, options, logger);
     await grant(client, options);
+    // A review may take minutes, and the migrations of the other services wait for the lock for two.
+    await client.query('select pg_advisory_unlock($1)', [lockKey]);
     await options.review?.(client, logger);
   } finally {
     await client.end();

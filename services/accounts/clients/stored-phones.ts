@@ -10,19 +10,19 @@ interface Row {
 }
 
 const pageSize = 10_000;
-const mostNamed = 1000;
+const enough = 1000;
 
 /**
  * Returns the clients whose stored phone number has not the form that its numbering plan gives it (numbers stored by
  * an older version, or a plan that has changed), and the pairs of clients who have one telephone active under two
- * forms. At most 1,000 of each, in memory that does not grow with the number of clients.
+ * forms. It ends with the page that has the thousandth, so memory does not grow with the number of clients.
  */
 export async function findStrayPhones(database: Queries): Promise<{ strays: string[]; pairs: [string, string][] }> {
   const strays: string[] = [];
   const active = new Map<string, string>();
   const pairs: [string, string][] = [];
   const form = (stored: string) => phone.safeParse(stored).data;
-  for (let after = ''; strays.length < mostNamed; ) {
+  for (let after = ''; strays.length < enough; ) {
     const { rows } = await database.query<Row>(
       `select client_id, contact_number, ussd_phone_number, ussd_status from clients
        where client_id > $1 and erased_at is null order by client_id limit ${pageSize}`,
