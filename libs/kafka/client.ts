@@ -23,8 +23,6 @@ export interface KafkaOptions {
   client_id: string;
   ssl?: boolean | ConnectionOptions;
   sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string };
-  /** Runs kafkajs without the replacements in libs/kafka/patched. */
-  as_published?: boolean;
   /** Maps the address that a broker advertises to the address to connect to, for port forwards and fault tests. */
   route?(address: Address): Address;
 }
@@ -38,8 +36,6 @@ export interface Link<T> {
 
 /** The interface to kafkajs for the other files of this folder. Nothing outside this folder uses kafkajs. */
 export interface KafkaClient {
-  /** True if kafkajs runs without our patches. Its messages then have a different type. */
-  asPublished: boolean;
   /** The kafkajs module, for its constants. */
   kafkajs: typeof KafkaJs;
   newProducer(): Link<Producer>;
@@ -72,7 +68,7 @@ const endlessRetry: RetryOptions = {
 /** Creates the Kafka client of a process. It opens no connection by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
-  const kafkajs = loadKafkaJs(options.as_published ?? false);
+  const kafkajs = loadKafkaJs();
   const { Kafka, logLevel } = kafkajs;
   const log = logger.child({ component: 'kafkajs' });
   const kafka = (gate: SocketGate, retry: RetryOptions) =>
@@ -82,7 +78,6 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
     });
   const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
-    asPublished: options.as_published ?? false,
     kafkajs,
     newProducer: () =>
       link(new SocketGate(options.route), (gate) =>

@@ -1,5 +1,4 @@
-import type { KafkaMessage } from 'kafkajs';
-import type { FetchedMessage } from './received-message.ts';
+import type { FetchResponse } from './patched/fetch-response.ts';
 
 /** The used part of kafkajs' Cluster and its brokers, for which its package has no types. */
 export interface Cluster {
@@ -17,13 +16,5 @@ interface FetchingBroker {
     minBytes: number;
     maxBytes: number;
     topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
-  }): Promise<{ responses: { partitions: FetchedPartition[] }[] }>;
-}
-
-/** Without our patches, the messages are kafkajs' own, and the other fields do not exist. */
-interface FetchedPartition {
-  partition: number;
-  messages: readonly FetchedMessage[] | readonly KafkaMessage[];
-  nextOffset?: bigint;
-  corrupt?: string;
+  }): Promise<FetchResponse>;
 }

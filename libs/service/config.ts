@@ -189,9 +189,6 @@ export const kafkaConfig = {
     .describe('SASL mechanism; requires user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
-  KAFKAJS_AS_PUBLISHED: flag
-    .prefault('false')
-    .describe('Run kafkajs without the replacements of libs/kafka/patched: slower, and without verifying checksums'),
 };
 
 export const databaseConfig = {
@@ -245,7 +242,6 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
   return {
     brokers: config.KAFKA_BROKERS,
     client_id: clientId,
-    as_published: config.KAFKAJS_AS_PUBLISHED,
     ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own },
     ...(sasl ? { sasl } : {}),
   };

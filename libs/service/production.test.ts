@@ -247,8 +247,7 @@ test('a tool without brokers needs no login for them', () => {
 test('TLS to Kafka accepts a CA, and a client certificate with its key', () => {
   const load = (env: Record<string, string>) =>
     kafkaOptions(loadConfig(z.object(kafkaConfig), { NODE_ENV: 'test', KAFKA_BROKERS: 'b:1', ...env }), 'me');
-  expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', as_published: false, ssl: false });
-  expect(load({ KAFKAJS_AS_PUBLISHED: '1' }).as_published).toBe(true);
+  expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', ssl: false });
   expect(load({ KAFKA_SSL: 'true' }).ssl).toEqual({});
   expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: certificate }).ssl).toEqual({ ca: certificate });
   const key = '-----BEGIN EC PRIVATE KEY-----';

@@ -1,8 +1,7 @@
-import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import { withTimeout } from '../wait.ts';
-import { type BatchPayload, fromPublished } from './fetched-messages.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 import type { MessagePool } from './message-pool.ts';
 
 /** A consumer group and what its members read. */
@@ -131,8 +130,7 @@ export function openSession(
       // would be processed one after another.
       partitionsConsumedConcurrently: Math.max(1, partitions),
       // The patched kafkajs passes our batch type instead of its own.
-      eachBatch: (payload: unknown) =>
-        take(kafka.asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
+      eachBatch: (payload: unknown) => take(payload as BatchPayload),
     });
   };
   const leave = async (timeoutMs = leaveTimeoutMs): Promise<void> => {

@@ -1,11 +1,9 @@
-import type { KafkaMessage } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import type { Cluster } from '../cluster.ts';
 import type { FetchedMessage } from '../received-message.ts';
 import { offsetsAt, topicRanges } from '../topics.ts';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
-import { PublishedMessage } from './fetched-messages.ts';
 
 /** The messages of one partition in one fetch. */
 export interface PartitionBatch {
@@ -24,7 +22,6 @@ const maxBytes = 10 * maxPartitionBytes;
 
 /** Fetches from partitions of which this broker is the leader, in any order, without a consumer group. */
 export async function fetchFrom(
-  { asPublished }: KafkaClient,
   cluster: Cluster,
   nodeId: string,
   topic: string,
@@ -39,17 +36,12 @@ export async function fetchFrom(
   }));
   const { responses } = await broker.fetch({ maxWaitTime, minBytes: 1, maxBytes, topics: [{ topic, partitions }] });
   return responses.flatMap((response) =>
-    response.partitions.map(({ partition, messages: fetched, nextOffset = 0n, corrupt }) => {
-      const all = asPublished
-        ? (fetched as readonly KafkaMessage[]).map((message) => new PublishedMessage(message))
-        : (fetched as readonly FetchedMessage[]);
+    response.partitions.map(({ partition, messages: all, nextOffset, corrupt }) => {
       const offset = offsets.get(partition) ?? 0n;
       // The broker returns whole record batches, including messages before the requested offset.
       const first = all.findIndex((message) => message.offset >= offset);
       const messages = first === 0 ? all : first < 0 ? [] : all.slice(first);
-      const last = messages.at(-1);
-      const next = asPublished && last !== undefined ? last.offset + 1n : nextOffset;
-      return { partition, messages, nextOffset: next > offset ? next : offset, corrupt };
+      return { partition, messages, nextOffset: nextOffset > offset ? nextOffset : offset, corrupt };
     }),
   );
 }
@@ -162,7 +154,7 @@ export class PartitionReader {
     const maxWaitMs = leaders.length === 1 ? aloneWaitMs : sharedWaitMs;
     const fetches = leaders.map(([nodeId, partitions]) => {
       const offsets = new Map(partitions.map((partition) => [partition, this.#positions.get(partition) ?? 0n]));
-      return fetchFrom(this.#kafka, cluster, nodeId, topic, offsets, maxWaitMs);
+      return fetchFrom(cluster, nodeId, topic, offsets, maxWaitMs);
     });
     const batches = await withTimeout(Promise.all(fetches), limitMs, 'a fetch');
     for (const { partition, messages, nextOffset, corrupt } of batches.flat()) {

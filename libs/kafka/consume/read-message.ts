@@ -28,7 +28,7 @@ export async function readMessage(
 ): Promise<ReceivedMessage | undefined> {
   const { client: cluster, close } = kafka.newCluster();
   try {
-    return await withTimeout(fetchOne(kafka, cluster, place), timeoutMs, `reading ${place.topic}`);
+    return await withTimeout(fetchOne(cluster, place), timeoutMs, `reading ${place.topic}`);
   } catch (error) {
     if (goneTypes.has((error as { type?: string }).type ?? '')) return undefined;
     throw error;
@@ -46,16 +46,12 @@ export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs
   return last.value?.toString();
 }
 
-async function fetchOne(
-  kafka: KafkaClient,
-  cluster: Cluster,
-  { topic, partition, offset }: Place,
-): Promise<ReceivedMessage | undefined> {
+async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): Promise<ReceivedMessage | undefined> {
   await cluster.connect();
   await cluster.addTargetTopic(topic);
   const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
   if (nodeId === undefined) return undefined;
-  const [batch] = await fetchFrom(kafka, cluster, nodeId, topic, new Map([[partition, offset]]), maxWaitMs);
+  const [batch] = await fetchFrom(cluster, nodeId, topic, new Map([[partition, offset]]), maxWaitMs);
   const found = batch?.messages.find((message) => message.offset === offset);
   if (!found && batch?.corrupt !== undefined) throw new Error(`${topic}/${partition}: ${batch.corrupt}`);
   return found?.received(topic, partition);

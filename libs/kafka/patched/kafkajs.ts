@@ -23,22 +23,19 @@ const replacements: Record<string, (theirs: never) => unknown> = {
   'network/connectionPool': poolWithMembership,
 };
 
-let loaded: { kafkajs: typeof KafkaJs; asPublished: boolean } | undefined;
+let loaded: typeof KafkaJs | undefined;
 
 /**
- * Loads kafkajs, either unpatched or with the replacements listed in README.md applied in memory; a process can
- * use only one of the two. Throws if the installed version is not the one that the patches were written for, or
- * if kafkajs was loaded before.
+ * Loads kafkajs with the replacements listed in README.md applied in memory. Throws if the installed version is not the
+ * one that the patches were written for, or if kafkajs was loaded before.
  */
-export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
+export function loadKafkaJs(): typeof KafkaJs {
   if (!loaded) {
-    if (!asPublished) patch();
-    loaded = { kafkajs: require('kafkajs') as typeof KafkaJs, asPublished };
-    addCodecs(loaded.kafkajs);
+    patch();
+    loaded = require('kafkajs') as typeof KafkaJs;
+    addCodecs(loaded);
   }
-  if (loaded.asPublished !== asPublished)
-    throw new Error('kafkajs was already loaded, with or without its patches: a process can use only one of the two');
-  return loaded.kafkajs;
+  return loaded;
 }
 
 function patch(): void {
