@@ -67,43 +67,6 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('several dead letters are selected by keyboard and decided with one confirmation', async () => {
-      const { page, complaints } = await as('admin');
-      await poison(['many-1', 'many-2', 'many-3']);
-      await page.goto(ui('/operations/dead-letters?state=open'));
-      const rows = page.locator('tbody tr');
-      for (const id of ['many-1', 'many-2']) {
-        await rows.filter({ hasText: id }).getByRole('checkbox').focus();
-        await page.keyboard.press('Space');
-      }
-      await page.getByRole('button', { name: 'Drop selected' }).focus();
-      await page.keyboard.press('Enter');
-      await page.getByText('The dashboard cannot send these 2 messages again later').waitFor();
-      await page.reload();
-      await page.getByLabel('Reason').fill('made by a test');
-      await expectFine(page, 'dead-letters-drop');
-      await page.getByRole('checkbox', { name: 'Drop these 2 messages for good' }).focus();
-      await page.keyboard.press('Space');
-      await page.keyboard.press('Enter');
-      await page.getByText('2 of 2 were dropped.').waitFor();
-      await expectFine(page, 'dead-letters-dropped');
-      await page.reload();
-      await page.getByText('2 of 2 were dropped.').waitFor();
-      await page.getByRole('button', { name: 'To the dead letters' }).click();
-      await page.getByRole('button', { name: 'Select all on this page' }).click();
-      await page.getByRole('button', { name: 'Drop selected' }).click();
-      await page.getByRole('checkbox').check();
-      await page.getByRole('button', { name: 'Drop', exact: true }).click();
-      await page.waitForURL(/decided|decision/);
-      await page.goto(ui('/operations/dead-letters?state=open'));
-      await page.getByText('No dead letter matches.').waitFor();
-      const states = (await world.api.all<DeadLetter>('/admin/dead-letters')).filter(({ request_id }) =>
-        request_id?.startsWith('many-'),
-      );
-      expect(states.map(({ state }) => state)).toEqual(['dropped', 'dropped', 'dropped']);
-      expect(complaints).toEqual([]);
-    });
-
     it('shows which services respond, also while one is stopped', async () => {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/operations'));

@@ -146,16 +146,15 @@ export interface FormParts {
   /** `Cancel` by default. */
   cancelText?: string;
   isDangerous?: boolean;
-  isWide?: boolean;
 }
 
 /** A form with its idempotency key, errors, and buttons. */
 export function showForm(
   { person, path }: PageRequest,
-  { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous, isWide }: FormParts,
+  { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous }: FormParts,
   content: Html,
 ): Html {
-  return html`<form${isWide !== true && html` class="narrow"`} method="post" action="${action}">${csrfField(person.csrf)}${once()}${problem(wrong)}
+  return html`<form class="narrow" method="post" action="${action}">${csrfField(person.csrf)}${once()}${problem(wrong)}
 ${content}
 <div class="actions"><button${isDangerous === true && html` class="danger"`}>${button}</button> <a href="${cancel}">${cancelText}</a></div>
 </form>`;

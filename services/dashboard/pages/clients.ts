@@ -24,7 +24,6 @@ import {
 } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
 import { showNotes } from './notes.ts';
-import { areSimilar, nameBeginnings } from './similar-names.ts';
 
 const url = '/admin/ui/clients';
 const api = '/clients';
@@ -126,7 +125,7 @@ const telling = [
 ] as const;
 
 /**
- * Returns clients with the same phone, email, or registration number, or a similar name, if the person may read
+ * Returns clients with the same phone, email, or registration number, or names that begin alike, if the person may read
  * clients.
  */
 async function findDuplicates(visit: PageRequest): Promise<Duplicate[]> {
@@ -154,14 +153,12 @@ async function findDuplicates(visit: PageRequest): Promise<Duplicate[]> {
 const mostNamesakes = 5;
 
 async function findNamesakes({ api: bank, fields, person }: PageRequest, made: string) {
-  const name = ['first_name', 'last_name', 'company_name'].map((field) => fields.get(field) ?? '').join(' ');
-  const q = nameBeginnings(name);
-  if (q === '' || !person.scopes.has('clients:read')) return [];
-  const { data } = await bank.get<Client[]>(`${api}?${new URLSearchParams({ q, limit: '200' })}`);
+  const q = ['first_name', 'last_name', 'company_name'].map((field) => fields.get(field) ?? '').join(' ');
+  if (!/[\p{L}\p{N}]/u.test(q) || !person.scopes.has('clients:read')) return [];
+  const { data } = await bank.get<Client[]>(`${api}?${new URLSearchParams({ q, limit: String(mostNamesakes) })}`);
   return data
-    .filter((client) => client.created_at < made && areSimilar(clientName(client), name))
-    .slice(0, mostNamesakes)
-    .map((client) => ({ client_id: client.client_id, name: clientName(client), said: 'name, or a similar one' }));
+    .filter((client) => client.created_at < made)
+    .map((client) => ({ client_id: client.client_id, name: clientName(client), said: 'name, or its beginning' }));
 }
 
 /**

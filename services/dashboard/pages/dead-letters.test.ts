@@ -67,7 +67,7 @@ describe('dead letters', () => {
   });
 
   it('require ops:manage', async () => {
-    for (const path of [url, `${url}.csv`, `${url}/${id}`, `${url}/decision/redrive`, `${url}/decision/drop`])
+    for (const path of [url, `${url}.csv`, `${url}/${id}`, `${url}/${id}/redrive`, `${url}/${id}/drop`])
       expect((await made.signedIn('audit:read').get(path)).statusCode, path).toBe(403);
   });
 
@@ -89,14 +89,14 @@ describe('dead letters', () => {
       '{&quot;no&quot;: &quot;&lt;JSON&gt;',
       'ce_type',
       'partition 3, offset 99',
-      `href="${url}/decision/redrive?id=${id}"`,
-      `href="${url}/decision/drop?id=${id}"`,
+      `href="${url}/${id}/redrive"`,
+      `href="${url}/${id}/drop"`,
     ])
       expect(open).toContain(text);
     answers['get_dead_letter'] = ok({ ...content, available: false, headers: {}, value: null, encoding: null });
     const gone = (await get(`${url}/${id}`)).body;
     expect(gone).toContain('can only be dropped');
-    expect(gone).not.toContain('decision/redrive');
+    expect(gone).not.toContain(`${id}/redrive`);
     answers['get_dead_letter'] = ok({
       ...content,
       state: 'dropped',
@@ -106,7 +106,7 @@ describe('dead letters', () => {
     });
     const dropped = (await get(`${url}/${id}?decided`)).body;
     expect(dropped).toMatch(/Done\.[\s\S]*title="jwt:https:\/\/issuer\.example\|ada">ada</);
-    expect(dropped).not.toContain('decision/drop');
+    expect(dropped).not.toContain(`${id}/drop`);
   });
 
   it.each([
@@ -114,11 +114,11 @@ describe('dead letters', () => {
     ['drop', { reason: ' sent by a test ' }, { dead_letter_id: id, reason: 'sent by a test' }],
   ])('%s: after confirmation, and only once', async (decision, fields, data) => {
     const { session, post, get } = made.signedIn('ops:manage clients:read');
-    const form = await get(`${url}/decision/${decision}?id=${id}`);
+    const form = await get(`${url}/${id}/${decision}`);
     const key = /name="idempotency_key" value="([^"]+)"/.exec(form.body)?.[1] ?? '';
-    const given = { csrf_token: session.csrf, idempotency_key: key, id, ...fields };
+    const given = { csrf_token: session.csrf, idempotency_key: key, ...fields };
     const name = `${decision}_dead_letter`;
-    const unconfirmed = await post(`${url}/decision/${decision}`, given);
+    const unconfirmed = await post(`${url}/${id}/${decision}`, given);
     expect([unconfirmed.statusCode, unconfirmed.body.includes('Tick this to confirm'), sent(name)]).toEqual([
       400,
       true,
@@ -126,7 +126,7 @@ describe('dead letters', () => {
     ]);
     answers[name] = ok({ ...letter, state: decision === 'drop' ? 'dropped' : 'redriven' });
     for (let twice = 0; twice < 2; twice++)
-      expect((await post(`${url}/decision/${decision}`, { ...given, confirmed: 'yes' })).headers.location).toBe(
+      expect((await post(`${url}/${id}/${decision}`, { ...given, confirmed: 'yes' })).headers.location).toBe(
         `${url}/${id}?decided`,
       );
     expect(sent(name)).toEqual([data, data]);
@@ -143,8 +143,7 @@ describe('dead letters', () => {
   ])('a refusal or an unknown outcome is shown (%#)', async (answer, status, text) => {
     answers['redrive_dead_letter'] = answer;
     const { session, post } = made.signedIn('ops:manage clients:read');
-    const page = await post(`${url}/decision/redrive`, {
-      id,
+    const page = await post(`${url}/${id}/redrive`, {
       csrf_token: session.csrf,
       idempotency_key: 'k',
       confirmed: 'yes',

@@ -16,7 +16,7 @@ document.addEventListener('click', async (event) => {
   }
 });
 const showScripted = () => {
-  for (const button of document.querySelectorAll('[data-copy-text], [data-print], [data-mark-all]')) button.hidden = false;
+  for (const button of document.querySelectorAll('[data-copy-text], [data-print]')) button.hidden = false;
 };
 showScripted();
 document.addEventListener('htmx:afterSettle', showScripted);
@@ -76,11 +76,6 @@ document.addEventListener('keydown', (event) => {
   if (!link) return;
   event.preventDefault();
   link.click();
-});
-
-document.addEventListener('click', (event) => {
-  const boxes = event.target.closest('[data-mark-all]')?.form.querySelectorAll('[type="checkbox"]');
-  for (const box of boxes ?? []) box.checked = true;
 });
 
 // The print button.
