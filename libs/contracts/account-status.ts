@@ -144,9 +144,6 @@ export const statusMeanings = {
   },
   eventFields: {
     changed_at: 'When the new status took effect; ISO 8601 UTC',
-    from_status: 'The previous status',
     status_version: 'Incremented by each status change; 1 when the account is opened',
-    to_status: 'The new status',
-    transition_id: 'tra_ and 32 hex digits',
   },
 } satisfies Meanings;

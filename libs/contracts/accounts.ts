@@ -313,19 +313,9 @@ export const accountMeanings = {
     'Account.status':
       'Active: can transact; Inactive: cannot transact; Frozen: cannot transact, typically for fraud or legal reasons',
     'open_account.status': 'The initial status. If it is not Active, nothing but the initial deposit can be posted',
-    'list_accounts.status': 'Only accounts with this status',
-    'list_accounts.client_id': 'Only accounts of this client',
-    'list_accounts.account_type': 'Only accounts of this type',
-    'list_accounts.currency': 'Only accounts in this currency, an ISO 4217 code in upper case',
-    'list_accounts.external_id': 'Only the account with this external_id (exact match)',
   },
   eventFields: {
     account: 'The account as in REST, without its balance',
-    account_id: 'acc_ and 32 hex digits',
-    account_number: 'The account number, such as SAV-1234567897',
-    account_type: 'Savings, Checking, Current, or Loan',
-    available_balance: 'The balance minus the held amount; a decimal string',
-    balance: 'For a Loan, the outstanding amount; a decimal string',
   },
   errors: {
     inactive_account: {

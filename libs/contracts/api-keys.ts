@@ -219,11 +219,7 @@ export const apiKeyMeanings = {
     descendants: 'Also revoke the keys that it created, and those that they created',
   },
   eventFields: {
-    environment: 'live or test',
     family_id: 'The first key of the family',
-    key_id: 'key_ and 32 hex digits',
-    revoked_at: 'ISO 8601 UTC',
-    scopes: 'The scopes of the key',
     secret_hash: 'HMAC of the key',
     version: 'Incremented by each change of the key',
   },

@@ -304,10 +304,9 @@ export const approvalMeanings = {
     'Approval.reason': 'The reason for approving or rejecting; null: none',
     'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',
     'Approval.outcome': 'The response to the approved request; omitted until it has been executed',
+    'list_approvals.requested_by': 'me: only those of the caller; others: only those that the caller can decide',
     'approve_request.reason': 'The reason for approving, 1 to 500 characters',
     'reject_request.reason': 'The reason for rejecting, 1 to 500 characters',
-    'list_approvals.action': 'Only approvals of this kind',
-    'list_approvals.status': 'Only approvals with this status',
     request: 'The original request',
     summary: 'What would be done, in one sentence without personal data',
     requested_at: `When it was requested, ${meaning.utc}`,
@@ -319,12 +318,7 @@ export const approvalMeanings = {
     'outcome.data': 'The `data` of the response',
   },
   eventFields: {
-    approval_id: 'apr_ and 32 hex digits',
-    decided_at: 'ISO 8601 UTC',
     decided_by: 'The second person; system if the key that asked was no longer valid; null if the approval expired',
-    operation: 'The requested API operation',
-    requested_at: 'ISO 8601 UTC',
-    requested_by: 'The requester',
   },
   errors: {
     approval_required: {

@@ -261,7 +261,6 @@ export const batchMeanings = {
     'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
     'BatchSummary.status':
       'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
-    'list_batches.external_id': 'Only batches with this external_id (exact match)',
     'totals.amount': `The sum, ${meaning.inUnits}`,
     'results.status': 'The status of the item',
     counts: 'The number of items by status',
@@ -271,9 +270,6 @@ export const batchMeanings = {
     results: 'One result per item, in order',
     index: 'Position of the item in the request, from 0',
     error: 'Why the item is Failed: the error that it would have returned if sent alone',
-  },
-  eventFields: {
-    batch_id: 'The batch that contained it as an item',
   },
   errors: {
     batch_refused: {

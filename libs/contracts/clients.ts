@@ -302,15 +302,11 @@ export const clientMeanings = {
     address: 'Postal address with lines separated by line feeds, at most 500 characters; null: none',
     ussd_phone_number: 'Phone number for USSD banking in E.164; active for at most one client at a time; null: none',
     ussd_status: 'Whether USSD banking is enabled',
-    'list_clients.client_type': 'Only clients of this type',
-    'list_clients.external_id': 'Only the client with this external_id (exact match)',
     'list_clients.email': 'Only clients with this email address, ignoring case',
     'list_clients.registration_number': 'Only clients with this registration number, ignoring case',
   },
   eventFields: {
     changed_fields: 'Field names as in REST',
-    client_id: 'cli_ and 32 hex digits',
-    client_type: 'Retail or Corporate',
   },
   errors: {
     duplicate_ussd_phone: {

@@ -146,8 +146,6 @@ export const deadLetterMeanings = {
     'DeadLetter.state':
       'open: not decided; redriven: published again; dropped: given up. It says nothing about another copy of the command, which a repeat of the request may have executed: read what has its id',
     'drop_dead_letter.reason': 'The reason for dropping, 1 to 255 characters',
-    'list_dead_letters.state': 'Only dead letters in this state',
-    'list_dead_letters.topic': 'Only dead letters of this topic, without prefix',
     'list_dead_letters.from': 'Dead-lettered at or after this time: ISO 8601 date or time',
     'list_dead_letters.to': 'Dead-lettered before this time: ISO 8601 date or time',
     offset: 'Offset in the partition, from 0',

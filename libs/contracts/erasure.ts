@@ -84,9 +84,6 @@ export const erasureMeanings = {
     holds: 'What remains there',
     gone_at: `When it is deleted, ${meaning.utc}; null: never automatically`,
   },
-  eventFields: {
-    erased_at: 'ISO 8601 UTC',
-  },
   errors: {
     erasure_refused: {
       meaning: 'The client cannot be erased yet.',

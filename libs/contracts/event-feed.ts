@@ -118,7 +118,7 @@ export const feedMeanings = {
     data: 'The event data, described in docs/events.md; amounts are decimal strings',
     types:
       'Event types without prefix and version, separated by commas, such as transaction.completed,transfer.*; default: all',
-    'list_events.after': 'The cursor of the previous response; default: the oldest stored event',
     'list_events.account_id': 'Only events of this account',
+    'list_events.after': 'The cursor of the previous response; default: the oldest stored event',
   },
 } satisfies Meanings;

@@ -297,14 +297,10 @@ export const holdMeanings = {
     'CapturedHold.transfer': 'The transfer, if a destination account was given',
     'Hold.status':
       'Active: reduces the available balance; Captured: taken completely, or closed by a final capture; Released; Expired',
-    'list_holds.status': 'Only holds with this status',
-    'list_holds.external_id': 'Only holds with this external_id, letter for letter',
     'Hold.expires_at': `When it expires, ${meaning.utc}`,
   },
   eventFields: {
-    captured_amount: 'The total captured so far; a decimal string',
     hold: 'The hold after this change, as in REST with amounts as strings',
-    hold_id: 'hld_ and 32 hex digits; in a transaction or transfer, the hold that it captured or was meant to capture',
     hold_version: 'Number of changes of holds on the account, gap-free from 1; 0 before the first',
   },
   errors: {

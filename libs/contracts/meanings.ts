@@ -8,7 +8,7 @@ export interface Meanings {
    * description in the zod schema takes precedence.
    */
   fields: Record<string, string>;
-  /** The fields of events. A field has the same meaning in every event. */
+  /** The fields of events whose meaning is not that of REST. A field has the same meaning in every event. */
   eventFields?: Record<string, string>;
   errors?: { [Code in ErrorCode]?: ErrorMeaning };
 }

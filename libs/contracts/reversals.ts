@@ -49,10 +49,6 @@ export const reversalMeanings = {
     'reverse_transaction.reason':
       'The reason, 1 to 255 characters. It becomes the description of the reversal; bound callers never see it',
   },
-  eventFields: {
-    reversed_by_transaction_id: 'The reversal of this transaction',
-    reverses_transaction_id: 'The transaction that this one reverses',
-  },
   errors: {
     not_reversible: {
       meaning: 'The transaction is Failed or Pending, or is itself a reversal.',

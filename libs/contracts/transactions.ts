@@ -294,13 +294,6 @@ export const transactionMeanings = {
     'Transaction.currency': meaning.postingCurrency,
     'Transaction.status':
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
-    'list_transactions.status': 'Only transactions with this status',
-    'list_transactions.account_id': 'Only transactions on this account',
-    'list_transactions.transaction_type': 'Only transactions of this type',
-    'list_transactions.currency': 'Only transactions in this currency, an ISO 4217 code in upper case',
-    'list_transactions.reference': 'Only transactions with this reference (exact match)',
-    'list_transactions.external_id': 'Only transactions with this external_id (exact match)',
-    'list_transactions.transfer_id': 'Only the two transactions of this transfer',
     'list_transactions.actor':
       'Only transactions of this caller: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
     'list_transactions.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
@@ -315,16 +308,9 @@ export const transactionMeanings = {
   },
   eventFields: {
     balance_after: 'The balance of the account after this transaction; a decimal string',
-    counterparty_account_id: 'The other account of a transfer',
-    direction: 'credit: the balance of this account rises; debit: it falls',
     entries: 'Every entry of the operation, including those of Teller and Vault; debits and credits (side) are equal',
-    entry_id: 'ent_, the digits of the account, and the sequence',
     failure_account_id: 'The account at the other end, if it is the reason for the failure',
-    failure_code: 'The error code, if status is Failed',
-    reference: "The caller's own reference",
-    side: 'Accounting side',
     transaction: 'The transaction as in REST, with amounts as strings',
-    transaction_id: 'txn_ and 32 hex digits',
     transaction_type:
       'Deposit, Withdrawal, Transfer, or Loan Payment; more may be added, so rely on direction and amount. A reversal has the type of what it reverses',
   },

@@ -195,8 +195,6 @@ export const transferMeanings = {
     'Transfer.status':
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transfers.account_id': 'Only transfers from or to this account',
-    'list_transfers.external_id': 'Only transfers with this external_id (exact match)',
-    'list_transfers.status': 'Only transfers with this status',
     'list_transfers.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
     'list_transfers.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
     reverses_transfer_id: 'The transfer that this one reverses',
@@ -205,11 +203,7 @@ export const transferMeanings = {
     to_account_id: 'The account that is credited; a Loan is paid off',
   },
   eventFields: {
-    from_account_id: 'The source',
-    reverses_transfer_id: 'The transfer that this one reverses',
-    to_account_id: 'The destination',
     transfer: 'The transfer as in REST, with its amount as a string',
-    transfer_id: 'trf_ and 32 hex digits',
   },
   errors: {
     same_account: {

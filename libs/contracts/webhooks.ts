@@ -282,7 +282,6 @@ export const webhookMeanings = {
     'Webhook.description': 'A description, at most 255 characters; null: none',
     'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
     'Delivery.status': 'Pending: will be attempted; Delivered; Failed: will not be attempted again',
-    'list_deliveries.status': 'Only deliveries with this status',
     failing_since: `Since when all deliveries have failed, ${meaning.utc}; null: the last one succeeded`,
     previous_secret_ends_at: `Until when the previous secret also signs, ${meaning.utc}; null: there is none`,
     secret: 'The signing secret, `whsec_…`: shown only once, when it is created',
@@ -300,8 +299,6 @@ export const webhookMeanings = {
   },
   eventFields: {
     disabled_at: 'ISO 8601 UTC',
-    failing_since: 'The first failure since the last success; null if there was none; ISO 8601 UTC',
-    webhook_id: 'whk_ and 32 hex digits',
   },
   errors: {
     webhook_not_found: meaning.notFound('webhook', example.ids.webhook),

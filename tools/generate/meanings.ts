@@ -68,21 +68,13 @@ const shared = {
     actor: 'The caller: key:<family of the API key>, jwt:<issuer>|<subject>, or system',
     amount: 'Always positive; a decimal string',
     created_at: 'For an entry, when it was posted; otherwise when the request was accepted; ISO 8601 UTC',
-    currency: 'ISO 4217',
-    description: 'Free text of the caller',
-    expires_at: 'When it expires; ISO 8601 UTC',
-    external_id: "The caller's own id, if set",
-    metadata: 'Named strings set by the caller, if any',
-    operation_id: 'opr_ and 32 hex digits: everything posted together',
     reason:
       'Why the account was frozen; for a webhook, gone (410), failing (for five days), or revoked (a key that set its URL or secret was revoked or has expired, or its client was erased)',
     request_channel: 'How it was requested: api_key, token, staff (a staff user), or system',
-    request_id: 'X-Request-Id',
     sequence:
       'Number of the entry within its account (or of the link within its chain), gap-free from 1; in a balance, the last entry included, 0 before the first',
     status:
       'Of a transaction: Completed or Failed; of an activity: Success or Failure; of an account: Active, Inactive, or Frozen; of an approval: Approved, Rejected, or Expired; of a hold: Active, Captured, Released, or Expired',
-    updated_at: 'ISO 8601 UTC',
   },
   errors: {
     validation_failed: {
@@ -282,7 +274,11 @@ function merged<T>(tables: Record<string, T>[]): Record<string, T> {
 }
 
 export const fieldMeanings = merged<string>(subjects.map((subject: Meanings) => subject.fields));
-export const eventFieldMeanings = merged<string>(subjects.map((subject: Meanings) => subject.eventFields ?? {}));
+/** A field of events without a meaning of its own has that of REST. */
+export const eventFieldMeanings = {
+  ...fieldMeanings,
+  ...merged<string>(subjects.map((subject: Meanings) => subject.eventFields ?? {})),
+};
 
 type Subject = (typeof subjects)[number];
 type ExplainedCode = Subject extends infer S ? (S extends { errors: infer E } ? keyof E : never) : never;

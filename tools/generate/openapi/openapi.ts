@@ -195,13 +195,17 @@ function pathParameters({ path }: Endpoint): Json[] {
   }));
 }
 
-function queryParameters(operation: EndpointName, { query }: Endpoint): Json[] {
+function queryParameters(operation: EndpointName, { query, result, shape }: Endpoint): Json[] {
+  // A parameter of a list with the name of one of its fields is a filter.
+  const listed = shape === 'page' ? JSON.stringify(jsonSchema(result, 'output')) : '';
+  const filter = (name: string) =>
+    listed.includes(`"${name}":`) ? `Only those with this ${name.replaceAll('_', ' ')}` : undefined;
   const schema = jsonSchema(query, 'input') as { properties?: Record<string, Json>; required?: string[] };
   return Object.entries(schema.properties ?? {}).map(([name, { description: said, ...property }]) => ({
     name,
     in: 'query',
     required: schema.required?.includes(name) ?? false,
-    description: findMeaning(name, operation, said),
+    description: findMeaning(name, operation, filter(name) ?? said),
     schema: withoutNul(property),
   }));
 }
