@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
+import { utcTime } from '#libs/contracts/fields.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
@@ -141,7 +142,8 @@ export function wholeNumber(min: number, max: number) {
 /** Parses an option that is a time with its offset from UTC, so that no time zone is assumed. */
 export function moment(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
-  if (isWhole && !Number.isNaN(Date.parse(text))) return new Date(text);
+  const utc = isWhole ? utcTime(text) : undefined;
+  if (utc !== undefined) return new Date(utc);
   throw new InvalidArgumentError('must be a time such as 2026-01-31T00:00:00Z.');
 }
 

@@ -146,6 +146,40 @@ describe('parameters', () => {
     expect(problems(schema, { from: later })).toEqual([]);
   });
 
+  const period = (query: z.ZodType, more: object = {}) => ['from', 'to'].map((name) => [name, query, more] as const);
+  it.each([
+    ['at', endpoints.get_account_balance.query, {}] as const,
+    ['expires_at', endpoints.place_hold.body, { amount: new NumberText('1') }] as const,
+    ['expires_at', endpoints.create_api_key.body, { name: 'a', scopes: ['accounts:read'] }] as const,
+    ['from', endpoints.replay_webhook.body, {}] as const,
+    ['to', endpoints.replay_webhook.body, { from: '2026-01-01' }] as const,
+    ...period(endpoints.get_statement.query),
+    ...period(endpoints.list_transactions.query),
+    ...period(endpoints.list_transfers.query),
+    ...period(endpoints.list_audit.query),
+    ...period(endpoints.list_dead_letters.query),
+    ...period(endpoints.get_posting_statistics.query, { currency: 'USD' }),
+    ...period(endpoints.get_posting_totals.query),
+  ])(
+    '%s with more than three decimals is rounded up, so that it stands on the same side of every time of the bank',
+    (name, schema, more) => {
+      // contract: envelope-21
+      const rounded = (text: string) => (schema.parse({ ...more, [name]: text }) as Record<string, unknown>)[name];
+      for (const [given, expected] of [
+        ['2026-01-02T03:04:05.9119Z', '2026-01-02T03:04:05.912Z'],
+        ['2026-01-02T03:04:05.911000001Z', '2026-01-02T03:04:05.912Z'],
+        ['2026-01-02T03:04:05.911000000Z', '2026-01-02T03:04:05.911Z'],
+        ['2026-01-02T03:04:05.91Z', '2026-01-02T03:04:05.910Z'],
+        ['2026-12-31T23:59:59.9999999Z', '2027-01-01T00:00:00.000Z'],
+        ['2026-12-31T23:59:59.9990001+03:00', '2026-12-31T21:00:00.000Z'],
+      ] as const)
+        expect([given, rounded(given)]).toEqual([given, expected]);
+      expect(problems(schema, { ...more, [name]: '9999-12-31T23:59:59.9991Z' })).toEqual([
+        `${name}: validation_failed`,
+      ]);
+    },
+  );
+
   it('are refused if they are unknown or repeated', () => {
     expect(problems(endpoints.list_transactions.query, { acount_id: 'a' })).toEqual([': unknown acount_id']);
     expect(problems(endpoints.list_transactions.query, { account_id: ['a', 'b'] })).toEqual([

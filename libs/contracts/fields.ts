@@ -122,16 +122,17 @@ export const reference = text(0, 100).nullish();
 export const id = z.string().meta({ pattern: textWithoutNul });
 
 /**
- * Converts a time to UTC with three decimals. Returns undefined for dates that do not exist (30 February) and
- * years outside 1 to 9999.
+ * Converts a time to UTC with three decimals. Further ones are rounded up: whatever has three decimals is before,
+ * or not before, both times alike. Returns undefined for dates that do not exist (30 February) and years outside 1 to
+ * 9999.
  */
-function utcTime(text: string): string | undefined {
+export function utcTime(text: string): string | undefined {
   const day = text.slice(0, 10);
   const dayMs = Date.parse(day);
   const ms = Date.parse(text);
   // Date.parse accepts 30 February as 2 March.
   if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
-  const utc = new Date(ms).toISOString();
+  const utc = new Date(/\.\d{3}\d*[1-9]/.test(text) ? ms + 1 : ms).toISOString();
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
 }
 

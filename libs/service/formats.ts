@@ -1,4 +1,5 @@
 import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
+import { dayIn, isRepeated, startOfDay as startOfDayIn } from './days.ts';
 
 /** The bank's name and address and its formats of times and amounts, set once per process. */
 
@@ -13,8 +14,9 @@ export interface BankFormats {
 }
 
 function createFormats({ name, address = [], timeZone, locale }: BankFormats) {
+  // In every locale, days are those of the filters and digits those of the amounts that people type.
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
-    new Intl.DateTimeFormat(language, { timeZone, ...options });
+    new Intl.DateTimeFormat(language, { timeZone, calendar: 'gregory', numberingSystem: 'latn', ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
     name,
@@ -22,9 +24,7 @@ function createFormats({ name, address = [], timeZone, locale }: BankFormats) {
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
-    day: of({ dateStyle: 'short' }, 'sv-SE'),
-    parts: of({ dateStyle: 'short', timeStyle: 'medium' }, 'sv-SE'),
-    zone: of({ timeZoneName: 'short' }, 'en'),
+    offset: of({ timeZoneName: 'shortOffset' }, 'en'),
     whole: number,
     /** The decimal mark. */
     mark: number?.formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.',
@@ -41,11 +41,20 @@ export function setBankFormats(bank: BankFormats): void {
 export const bankName = (): string => formats.name ?? 'Core Banking';
 export const bankAddress = (): readonly string[] => formats.address;
 
-export const timeText = (iso: string): string => formats.time.format(Date.parse(iso));
+const clockText = (iso: string): string => formats.time.format(Date.parse(iso));
 
-/** Returns the short name of the zone at this time. */
-export const zoneAt = (iso: string): string =>
-  formats.zone.formatToParts(Date.parse(iso)).find(({ type }) => type === 'timeZoneName')?.value ?? formats.timeZone;
+/** Returns the offset of the zone from UTC at this time: `GMT+3`, or `UTC`. */
+function offsetText(iso: string): string {
+  const parts = formats.offset.formatToParts(Date.parse(iso));
+  return parts.find(({ type }) => type === 'timeZoneName')?.value.replace(/^GMT(\+0)?$/, 'UTC') ?? '';
+}
+
+/** Shows a time to the second; with its offset from UTC if clocks show the same time twice, because they are set back. */
+export const timeText = (iso: string): string =>
+  isRepeated(formats.timeZone, Date.parse(iso)) ? fullTimeText(iso) : clockText(iso);
+
+/** Shows a time with its offset from UTC. */
+export const fullTimeText = (iso: string): string => `${clockText(iso)} ${offsetText(iso)}`;
 
 /** Returns the zone of the times on a page: `UTC`, or `those of Africa/Nairobi`. */
 export const zoneText = (): string => (formats.timeZone === 'UTC' ? 'UTC' : `those of ${formats.timeZone}`);
@@ -57,18 +66,18 @@ function wholeText(digits: string): string {
 export const decimalMark = (): string => formats.mark;
 
 /** Returns the bank's day at this time, such as 2026-01-31. */
-export const bankDay = (ms: number): string => formats.day.format(ms);
+export const bankDay = (ms: number): string => dayIn(formats.timeZone, ms);
 
 /**
  * Returns the time at which a day begins in the bank's time zone, `plusDays` days later. Text that is not a day
  * is returned unchanged, so that the API refuses it.
  */
 export function startOfDay(day: string, plusDays = 0): string {
-  const midnight = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) + plusDays * 86_400_000 : Number.NaN;
-  if (Number.isNaN(midnight)) return day;
-  const offsetAt = (ms: number) => Date.parse(`${formats.parts.format(ms).replace(' ', 'T')}Z`) - ms;
-  // The offset at that time, which can differ from the offset at the same time in UTC.
-  return new Date(midnight - offsetAt(midnight - offsetAt(midnight))).toISOString();
+  try {
+    return startOfDayIn(formats.timeZone, day, plusDays);
+  } catch {
+    return day;
+  }
 }
 
 /** Returns the time at which a day ends. */

@@ -1,6 +1,6 @@
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { amountText, dayEndingAt, timeText, zoneAt } from '#libs/service/formats.ts';
+import { amountText, dayEndingAt, fullTimeText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 
 /** Shows values on pages. */
@@ -11,8 +11,8 @@ export function showTime(iso: string | null): Html {
 }
 
 function timeAs(shown: string, iso: string): Html {
-  const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
-  return html`<time datetime="${iso}"${shown !== utc && html` title="${utc} UTC"`}>${shown}</time>`;
+  const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+  return html`<time datetime="${iso}"${shown !== utc && `${shown} UTC` !== utc && html` title="${utc}"`}>${shown}</time>`;
 }
 
 /** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
@@ -21,9 +21,9 @@ export function showUntil(iso: string): Html {
   return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(day, iso)}`;
 }
 
-/** Shows the time with its zone, for pages that do not name the zone of their times. */
+/** Shows the time with its offset from UTC, for pages that do not name the zone of their times. */
 export function showFullTime(iso: string | null): Html {
-  return iso === null ? showTime(iso) : html`${showTime(iso)} ${zoneAt(iso)}`;
+  return iso === null ? showTime(iso) : timeAs(fullTimeText(iso), iso);
 }
 
 interface Place {

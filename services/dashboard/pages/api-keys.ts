@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { endOfDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -17,7 +18,7 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { facts, showFullTime, showOptions, showStatus, showTime, table, tags } from '../html/show.ts';
+import { facts, showFullTime, showOptions, showStatus, showTime, showUntil, table, tags } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -87,12 +88,11 @@ async function make(visit: PageRequest, action: string, body: object): Promise<P
 /** The API decides what is valid; malformed values are sent to it unchanged. */
 function toBody(fields: URLSearchParams): object {
   const { expires_at, ...rest } = enteredIn(['environment', 'expires_at', 'client_id'], fields);
-  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(expires_at ?? '');
   return {
     ...rest,
     name: fields.get('name') ?? '',
     scopes: fields.getAll('scopes'),
-    ...(expires_at !== undefined && { expires_at: isDay ? `${expires_at}T23:59:59.000Z` : expires_at }),
+    ...(expires_at !== undefined && { expires_at: endOfDay(expires_at) }),
   };
 }
 
@@ -117,7 +117,10 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
           html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}`,
       },
       { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : showTime(key.last_used_at)) },
-      { title: 'Expires', show: (key) => showTime(key.revoked_at ?? key.expires_at) },
+      {
+        title: 'Expires',
+        show: (key) => (key.revoked_at === null ? showUntil(key.expires_at) : showTime(key.revoked_at)),
+      },
       {
         title: 'Created',
         sort,
@@ -156,7 +159,7 @@ function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Htm
 <fieldset><legend>Environment</legend>${environment('live')}${environment('test')}${reason(wrong, 'environment').text}</fieldset>
 <fieldset><legend>Scopes (only ones you have)</legend>
 <div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${reason(wrong, 'scopes').text}</fieldset>
-${showField({ name: 'expires_at', label: 'Expires at the end of (UTC)', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
+${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
 ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
   return showForm(visit, { wrong, button: 'Create', cancel: url }, fields);
 }
@@ -197,7 +200,7 @@ function keyFacts(key: ApiKey): Html {
     ['Environment', key.environment],
     ['Scopes', tags(key.scopes)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],
-    ['Expires', showFullTime(key.expires_at)],
+    ['Expires', showUntil(key.expires_at)],
     ['Revoked', key.revoked_at !== null && showFullTime(key.revoked_at)],
     ['Last used', key.last_used_at === null ? 'never' : showFullTime(key.last_used_at)],
   ]);

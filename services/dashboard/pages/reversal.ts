@@ -3,7 +3,7 @@ import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, timeText, zoneAt } from '#libs/service/formats.ts';
+import { amountText, fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { addFormPage, enteredIn, showField, showForm, type Wrong, WrongInput } from '../html/forms.ts';
@@ -84,7 +84,7 @@ async function planReversal(visit: PageRequest): Promise<Planned> {
   const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
   const facts: Entered['facts'] = [
     ['Reversed operation', `${original.transaction_type} of ${amountText(original.amount, original.currency)}`],
-    ['Accepted', `${timeText(original.created_at)} ${zoneAt(original.created_at)}`],
+    ['Accepted', fullTimeText(original.created_at)],
     ['Description', original.description],
     ['Reference', original.reference],
   ];

@@ -1,4 +1,5 @@
 import type { ApprovalAction, ApprovalRules } from '#libs/contracts/approvals.ts';
+import { dayIn } from '#libs/service/days.ts';
 import type { Caller } from './caller.ts';
 
 /** Whose actions may need a second person's approval, and who may give it (contract: four-eyes). Pure. */
@@ -25,17 +26,8 @@ export function rulesFor(
   at: Date,
 ): string | undefined {
   if (!actions.has(action) || (!keys && caller.actor.startsWith('key:'))) return undefined;
-  const day = dayIn(timeZone).format(at);
+  const day = dayIn(timeZone, at);
   return JSON.stringify({ actions: [action], limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
-}
-
-const days = new Map<string, Intl.DateTimeFormat>();
-
-/** Returns a format for days such as 2026-01-31. A format takes long to create. */
-function dayIn(timeZone: string): Intl.DateTimeFormat {
-  const format = days.get(timeZone) ?? new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' });
-  days.set(timeZone, format);
-  return format;
 }
 
 /** Reports whether the caller may decide approvals: people only, unless keys are treated like people. */
