@@ -94,19 +94,7 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
-export const exampleAccount = {
-  account_id: example.ids.account,
-  client_id: example.ids.client,
-  account_number: example.accountNumber,
-  account_type: 'Savings',
-  currency: 'USD',
-  balance: 100.5,
-  available_balance: 100.5,
-  status: 'Active',
-  ...example.stamps,
-};
-
-const newAccount = { client_id: example.ids.client, account_type: 'Savings', currency: 'USD' };
+const names = { external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } };
 
 export const accountEndpoints = {
   list_accounts: {
@@ -117,28 +105,18 @@ export const accountEndpoints = {
     result: accountSchema,
     shape: 'page',
     errors: ['unsupported_currency'],
-    answers: { savings: exampleAccount },
   },
   get_balance_by_number: {
     route: 'GET /accounts/number/:accountNumber/balance',
     summary: 'Get a balance by account number',
     scope: 'accounts:read',
     errors: ['account_not_found'],
-    answers: {
-      savings: {
-        account_id: example.ids.account,
-        account_number: example.accountNumber,
-        balance: 100.5,
-        currency: 'USD',
-      },
-    },
   },
   get_account: {
     route: 'GET /accounts/:account_id',
     summary: 'Get an account',
     scope: 'accounts:read',
     result: accountSchema,
-    answers: { savings: exampleAccount },
   },
   open_account: {
     route: 'POST /accounts',
@@ -175,14 +153,11 @@ export const accountEndpoints = {
       'duplicate_external_id',
     ],
     requests: {
-      savings: { ...newAccount, initial_deposit: 100.5 },
-      names: { ...newAccount, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
-      moving_in: { ...newAccount, account_number: 'SAV-00042', initial_deposit: 1500.75, migrated: true },
+      savings: { initial_deposit: 100.5 },
+      names,
+      moving_in: { account_number: 'SAV-00042', initial_deposit: 1500.75, migrated: true },
     },
-    answers: {
-      savings: exampleAccount,
-      names: { ...exampleAccount, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
-    },
+    answers: { savings: {}, names },
   },
 } satisfies EndpointRows;
 
@@ -233,21 +208,10 @@ const eventAccount = accountMasterSchema.extend({
   updated_at: event.moment,
 });
 
-const eventAccountExample = {
-  account_id: example.ids.account,
-  client_id: example.ids.client,
-  account_number: 'SAV-1234567897',
-  account_type: 'Savings' as const,
-  currency: 'USD',
-  status: 'Active' as const,
-  ...example.stamps,
-};
-
 export const accountEvents = {
   'corebanking.account.opened.v1': event.row('accounts', {
     summary: 'An account was opened and accepts postings. Its initial deposit, if any, is a transaction',
     fields: { account: eventAccount, ...event.asked },
-    example: { account: eventAccountExample, ...example.asked },
   }),
 };
 
@@ -273,27 +237,12 @@ export const accountStates = {
       hold_version: event.since('0.2.0', z.number().int().min(0)),
       updated_at: event.moment,
     },
-    example: {
-      account_id: example.ids.account,
-      client_id: example.ids.client,
-      account_number: 'SAV-1234567897',
-      account_type: 'Savings',
-      currency: 'USD',
-      status: 'Active',
-      status_version: 1,
-      balance: '125.50',
-      available_balance: '85.50',
-      sequence: 12,
-      hold_version: 1,
-      updated_at: example.changedAt,
-    },
   }),
   /** The master data of an account after its opening and every change; the topic is compacted. */
   'corebanking.account.v1': event.row('account-masters', {
     summary:
       'The master data of an account after its opening or a change; the topic keeps the latest of each account forever',
     fields: { account: eventAccount, status_version: event.count },
-    example: { account: eventAccountExample, status_version: 1 },
   }),
 };
 

@@ -31,20 +31,6 @@ function findBankScopes({ client_id, scopes: asked }: field.Body): Scope[] {
     : [];
 }
 
-const apiKey = {
-  key_id: example.ids.key,
-  name: 'reporting',
-  scopes: ['accounts:read', 'transactions:read'],
-  environment: 'live',
-  client_id: null,
-  status: 'active',
-  created_at: example.time,
-  created_by: `key:key_${example.bits(1)}`,
-  expires_at: '2027-01-02T03:04:05.678Z',
-  last_used_at: null,
-  revoked_at: null,
-  rotated_from: null,
-};
 const secret = { api_key: 'cbk_live_<id>_<secret>' };
 
 /** With the key itself, which is shown once. */
@@ -76,21 +62,18 @@ export const apiKeyEndpoints = {
     result: apiKeyWithSecretSchema,
     success: 201,
     errors: ['client_not_found', 'client_erased'],
-    requests: { reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' } },
-    answers: { reader: { ...apiKey, ...secret } },
+    answers: { reader: secret },
   },
   list_api_keys: {
     route: 'GET /admin/api-keys',
     summary: 'List API keys',
     scope: 'keys:manage',
     shape: 'page',
-    answers: { reader: apiKey },
   },
   get_api_key: {
     route: 'GET /admin/api-keys/:key_id',
     summary: 'Get an API key',
     scope: 'keys:manage',
-    answers: { reader: apiKey },
   },
   rotate_api_key: {
     route: 'POST /admin/api-keys/:key_id/rotation',
@@ -103,7 +86,7 @@ export const apiKeyEndpoints = {
     success: 201,
     errors: ['invalid_status_transition'],
     requests: { hour: { overlap_seconds: 3600 } },
-    answers: { hour: { ...apiKey, ...secret, rotated_from: `key_${example.bits(1)}` } },
+    answers: { hour: { ...secret, rotated_from: `key_${example.bits(1)}` } },
   },
   revoke_api_key: {
     route: 'POST /admin/api-keys/:key_id/revocation',
@@ -113,10 +96,7 @@ export const apiKeyEndpoints = {
     description:
       'Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. `disabled_webhooks` lists the webhooks whose URL or secret these keys set last: they are disabled. It is left out if webhooks does not answer in time; they are disabled anyway.',
     result: apiKeySchema.extend({ disabled_webhooks: z.array(z.string()).optional() }),
-    requests: { revoke: {} },
-    answers: {
-      revoke: { ...apiKey, status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z', disabled_webhooks: [] },
-    },
+    answers: { revoke: { status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z', disabled_webhooks: [] } },
   },
 } satisfies EndpointRows;
 
@@ -183,17 +163,6 @@ export const apiKeyStates = {
       expires_at: z.string(),
       revoked_at: z.string().nullable(),
       version: z.number().int(),
-    },
-    example: {
-      key_id: `key_${example.bits()}`,
-      family_id: `key_${example.bits()}`,
-      secret_hash: 'ab'.repeat(32),
-      scopes: ['accounts:read'],
-      environment: 'live',
-      client_id: null,
-      expires_at: '2027-01-02T03:04:05.678Z',
-      revoked_at: null,
-      version: 1,
     },
   }),
 };

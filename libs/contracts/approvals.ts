@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { refusal, refusalSchema } from './errors.ts';
 import { toMinor } from './money.ts';
-import { exampleReversal } from './reversals.ts';
 import { scopes } from './scopes.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
@@ -151,39 +150,12 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
-const person = (name: string): string => `jwt:https://issuer.example|${name}`;
-export const exampleApproval = {
-  approval_id: example.ids.approval,
-  action: 'reverse',
-  summary: `Reverse transaction ${example.ids.transaction}`,
-  request: {
-    operation: 'reverse_transaction',
-    method: 'POST',
-    path: `/transactions/${example.ids.transaction}/reversal`,
-    body: { reason: 'posted twice' },
-  },
-  requested_by: person('officer'),
-  requested_at: example.time,
-  expires_at: '2026-01-03T03:04:05.678Z',
-  status: 'Waiting',
-  decided_by: null,
-  decided_at: null,
-  reason: null,
-};
+const decided = { decided_by: 'jwt:https://issuer.example|manager', decided_at: '2026-01-02T09:00:00.000Z' };
 const approved = {
-  ...exampleApproval,
+  ...decided,
   status: 'Approved',
-  decided_by: person('manager'),
-  decided_at: '2026-01-02T09:00:00.000Z',
   reason: 'seen the receipt',
-  outcome: { status: 'success', data: exampleReversal },
-};
-const rejected = {
-  ...exampleApproval,
-  status: 'Rejected',
-  decided_by: person('manager'),
-  decided_at: '2026-01-02T09:00:00.000Z',
-  reason: 'the customer keeps the money',
+  outcome: { data: { transaction_id: `txn_${example.bits(2)}`, reverses_transaction_id: example.ids.transaction } },
 };
 
 export const approvalEndpoints = {
@@ -195,7 +167,6 @@ export const approvalEndpoints = {
     description:
       "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
     shape: 'page',
-    answers: { waiting: exampleApproval },
   },
   get_approval: {
     route: 'GET /admin/approvals/:approval_id',
@@ -205,7 +176,7 @@ export const approvalEndpoints = {
       "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
     result: approvalSchema.extend({ api_key: z.string().optional() }),
     errors: ['insufficient_scope', 'outcome_unknown'],
-    answers: { waiting: exampleApproval, approved },
+    answers: { waiting: {}, approved },
   },
   approve_request: {
     route: 'POST /admin/approvals/:approval_id/approval',
@@ -226,7 +197,7 @@ export const approvalEndpoints = {
     description: 'Also requires the scope of the action.',
     errors: ['own_approval', 'approval_decided'],
     requests: { reject: { reason: 'the customer keeps the money' } },
-    answers: { reject: rejected },
+    answers: { reject: { ...decided, status: 'Rejected', reason: 'the customer keeps the money' } },
   },
 } satisfies EndpointRows;
 
@@ -264,14 +235,6 @@ export const approvalEvents = {
       requested_at: event.moment,
       expires_at: event.moment,
     },
-    example: {
-      approval_id: `apr_${example.bits()}`,
-      action: 'reverse',
-      operation: 'reverse_transaction',
-      requested_by: 'jwt:https://issuer.example|alice',
-      requested_at: example.time,
-      expires_at: '2026-01-03T03:04:05.678Z',
-    },
   }),
   /** Approved, Rejected, or Expired without a decision. */
   'corebanking.approval.decided.v1': event.row('approvals', {
@@ -285,15 +248,7 @@ export const approvalEvents = {
       decided_by: z.string().nullable(),
       decided_at: event.moment,
     },
-    example: {
-      approval_id: `apr_${example.bits()}`,
-      action: 'reverse',
-      operation: 'reverse_transaction',
-      requested_by: 'jwt:https://issuer.example|alice',
-      status: 'Approved',
-      decided_by: 'jwt:https://issuer.example|bob',
-      decided_at: example.changedAt,
-    },
+    example: { decided_by: decided.decided_by },
   }),
 };
 

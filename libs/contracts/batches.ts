@@ -4,22 +4,8 @@ import { fromMinor, money, toMinor } from './money.ts';
 import type { Names } from './names.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
-import {
-  exampleDeposit,
-  exampleNewDeposit,
-  transactionBody,
-  transactionData,
-  transactionSchema,
-  transactionStatus,
-} from './transactions.ts';
-import {
-  exampleDescribedTransfer,
-  exampleNewTransfer,
-  exampleTransfer,
-  transferBody,
-  transferData,
-  transferSchema,
-} from './transfers.ts';
+import { transactionBody, transactionData, transactionSchema, transactionStatus } from './transactions.ts';
+import { transferBody, transferData, transferSchema } from './transfers.ts';
 
 /** Batches (contract: batches): many postings in one request, each alone or all or none. */
 
@@ -112,53 +98,21 @@ const itemBody = z
 
 const listFilters = z.strictObject({ external_id: externalId.optional(), ...field.page });
 
-const batch = {
-  batch_id: example.ids.batch,
-  mode: 'independent',
-  status: 'Completed',
-  counts: { completed: 1, failed: 1, pending: 0 },
-  totals: [{ currency: 'USD', amount: 25 }],
-  actor: example.actor,
-  created_at: example.time,
-  external_id: 'wages-2026-01',
-  metadata: { file_name: 'wages.csv' },
-  results: [
-    { index: 0, status: 'Completed', transaction: { ...exampleDeposit, batch_id: example.ids.batch } },
-    {
-      index: 1,
-      status: 'Failed',
-      transfer: {
-        ...exampleTransfer,
-        status: 'Failed',
-        batch_id: example.ids.batch,
-        failure_code: 'insufficient_funds',
-      },
-      error: {
-        code: 'insufficient_funds',
-        message: `Insufficient Funds: the available balance of source account ${example.ids.account} is too low for this transfer`,
-        details: { transaction_id: `txn_${example.bits()}` },
-      },
-    },
-  ],
-};
-const { results: _results, ...batchSummary } = batch;
-const { error: _error, ...unfinished } = batch.results[1] as { error?: object };
-const pendingBatch = {
-  ...batch,
-  status: 'Pending',
-  counts: { completed: 1, failed: 0, pending: 1 },
-  results: [
-    batch.results[0],
-    {
-      ...unfinished,
-      status: 'Pending',
-      transfer: { ...exampleTransfer, status: 'Pending', batch_id: example.ids.batch },
-    },
-  ],
-};
-
 /** Of a file of payments: its hash could be the external_id. */
-const exampleNames = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };
+const names = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };
+const summary = { counts: { pending: 0 }, ...names };
+const posted = { index: 0, transaction: { batch_id: example.ids.batch } };
+const refused = {
+  status: 'Failed',
+  transfer: { status: 'Failed', batch_id: example.ids.batch, failure_code: 'insufficient_funds' },
+  error: {
+    code: 'insufficient_funds',
+    message: `Insufficient Funds: the available balance of source account ${example.ids.account} is too low for this transfer`,
+    details: { transaction_id: example.ids.transaction },
+  },
+};
+const completed = { ...summary, results: [posted, refused] };
+const pending = { ...names, status: 'Pending', counts: { failed: 0 }, results: [posted, { status: 'Pending' }] };
 
 export const batchEndpoints = {
   create_batch: {
@@ -196,17 +150,10 @@ export const batchEndpoints = {
       'approval_required',
     ],
     requests: {
-      independent: {
-        mode: 'independent',
-        items: [
-          { transaction: { ...exampleNewDeposit, ...example.pick(exampleDeposit, 'reference') } },
-          { transfer: exampleDescribedTransfer },
-        ],
-        ...exampleNames,
-      },
-      atomic: { mode: 'atomic', items: [{ transfer: exampleNewTransfer }] },
+      independent: { items: [{ transaction: {} }, { transfer: {} }], ...names },
+      atomic: { mode: 'atomic', items: [{ transfer: {} }] },
     },
-    answers: { completed: batch, pending: pendingBatch },
+    answers: { completed, pending },
   },
   list_batches: {
     route: 'GET /batches',
@@ -216,7 +163,7 @@ export const batchEndpoints = {
     description:
       'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client.',
     shape: 'page',
-    answers: { completed: batchSummary },
+    answers: { completed: summary },
   },
   get_batch: {
     route: 'GET /batches/:batch_id',
@@ -224,10 +171,7 @@ export const batchEndpoints = {
     scope: 'transactions:read',
     description: 'A refused atomic batch returns the same error as its request.',
     errors: ['batch_refused', 'deadline_exceeded', 'idempotency_key_reused'],
-    answers: {
-      completed: batch,
-      pending: { ...pendingBatch, results: [batch.results[0], { index: 1, status: 'Pending' }] },
-    },
+    answers: { completed, pending },
   },
 } satisfies EndpointRows;
 

@@ -130,30 +130,8 @@ const listFilters = z.strictObject({
 });
 const ussdFilter = z.strictObject({ ussd_phone: phoneParameter });
 
-const retail = {
-  client_id: example.ids.client,
-  client_type: 'Retail',
-  first_name: 'Ada',
-  last_name: 'Lovelace',
-  email: 'ada@example.com',
-  contact_number: '+254700000001',
-  address: '12 St James Square',
-  ussd_phone_number: '+254700000001',
-  ussd_status: 'active',
-  ...example.stamps,
-};
-const corporate = {
-  client_id: example.ids.client,
-  client_type: 'Corporate',
-  company_name: 'Analytical Engines',
-  registration_number: 'C-1842',
-  email: 'office@example.com',
-  contact_number: '+254700000002',
-  address: null,
-  ...example.stamps,
-};
-
-const newRetail = example.pick(retail, 'client_type', 'first_name', 'last_name', 'email', 'contact_number');
+const types = { Retail: { client_type: 'Retail' }, Corporate: { client_type: 'Corporate' } };
+const names = { external_id: 'crm-A17', metadata: { segment: 'student' } };
 
 export const clientEndpoints = {
   list_clients: {
@@ -162,7 +140,7 @@ export const clientEndpoints = {
     scope: 'clients:read',
     query: listFilters,
     shape: 'page',
-    answers: { Retail: retail, Corporate: corporate },
+    answers: types,
   },
   search_client_by_ussd: {
     route: 'GET /clients/ussd/search',
@@ -171,14 +149,13 @@ export const clientEndpoints = {
     query: ussdFilter,
     versioned: true,
     errors: ['client_not_found'],
-    answers: { Retail: retail },
   },
   get_client: {
     route: 'GET /clients/:client_id',
     summary: 'Get a client',
     scope: 'clients:read',
     versioned: true,
-    answers: { Retail: retail, Corporate: corporate },
+    answers: types,
   },
   create_client: {
     route: 'POST /clients',
@@ -190,19 +167,8 @@ export const clientEndpoints = {
     success: 201,
     versioned: true,
     errors: ['duplicate_ussd_phone', 'duplicate_external_id'],
-    requests: {
-      Retail: newRetail,
-      USSD: { ...newRetail, ...example.pick(retail, 'ussd_phone_number', 'ussd_status') },
-      Corporate: example.pick(
-        corporate,
-        'client_type',
-        'company_name',
-        'registration_number',
-        'email',
-        'contact_number',
-      ),
-    },
-    answers: { Retail: retail, Corporate: corporate },
+    requests: { ...types, USSD: { client_type: 'Retail', ussd_phone_number: '+254700000001', ussd_status: 'active' } },
+    answers: types,
   },
   update_client: {
     route: 'PATCH /clients/:client_id',
@@ -216,14 +182,10 @@ export const clientEndpoints = {
     requests: {
       address: { address: '12 St James Square' },
       name: { last_name: 'King' },
-      names: { external_id: 'crm-A17', metadata: { segment: 'student' } },
+      names,
       'no metadata': { metadata: null },
     },
-    answers: {
-      address: retail,
-      names: { ...retail, external_id: 'crm-A17', metadata: { segment: 'student' } },
-      'no metadata': retail,
-    },
+    answers: { address: {}, names },
   },
 } satisfies EndpointRows;
 
@@ -245,7 +207,6 @@ export const clientEvents = {
   'corebanking.client.created.v1': event.row('clients', {
     summary: 'A client was created. Contains no personal data',
     fields: { ...eventClient, created_at: event.moment, ...shownNames, ...event.asked },
-    example: { client_id: example.ids.client, client_type: 'Retail', created_at: example.time, ...example.asked },
   }),
   'corebanking.client.updated.v1': event.row('clients', {
     summary: 'Fields of a client were changed. Contains the names of the fields but not their values',
@@ -256,13 +217,7 @@ export const clientEvents = {
       ...shownNames,
       ...event.asked,
     },
-    example: {
-      client_id: example.ids.client,
-      client_type: 'Retail',
-      changed_fields: ['email'],
-      updated_at: example.time,
-      ...example.asked,
-    },
+    example: { changed_fields: ['email'] },
   }),
 };
 
@@ -277,13 +232,6 @@ export const clientStates = {
       updated_at: event.moment,
       erased_at: event.moment.nullable(),
       ...shownNames,
-    },
-    example: {
-      client_id: example.ids.client,
-      client_type: 'Retail',
-      created_at: example.time,
-      updated_at: example.changedAt,
-      erased_at: null,
     },
   }),
 };

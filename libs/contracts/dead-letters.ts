@@ -52,25 +52,16 @@ const listFilters = z.strictObject({
 });
 
 const deadLetter = {
-  dead_letter_id: example.ids.dead_letter,
   topic: 'ledger.commands.dlq',
-  partition: 0,
-  offset: 12,
-  source_topic: 'ledger.commands',
   source_partition: 3,
   source_offset: 40_512,
   key: example.ids.account,
   code: 'invalid_data',
   reason: 'amount: Invalid input',
-  size_bytes: 214,
   message: 'create_transaction',
   request_id: example.ids.request,
-  dead_at: example.time,
-  state: 'open',
-  decided_by: null,
-  decided_at: null,
-  drop_reason: null,
 };
+const decided = { decided_by: example.actor, decided_at: '2026-01-02T09:00:00.000Z' };
 
 export const deadLetterEndpoints = {
   list_dead_letters: {
@@ -89,7 +80,6 @@ export const deadLetterEndpoints = {
     answers: {
       poison: {
         ...deadLetter,
-        available: true,
         headers: { ce_id: example.ids.transaction, ce_type: 'corebanking.create_transaction.v1' },
         value: '{"account_id":"…"}',
         encoding: 'utf-8',
@@ -104,9 +94,7 @@ export const deadLetterEndpoints = {
     body: z.strictObject({ renew_deadline: z.boolean().default(false) }),
     errors: ['invalid_status_transition', 'dead_letter_expired'],
     requests: { redrive: {}, renewed: { renew_deadline: true } },
-    answers: {
-      redrive: { ...deadLetter, state: 'redriven', decided_by: example.actor, decided_at: '2026-01-02T09:00:00.000Z' },
-    },
+    answers: { redrive: { ...deadLetter, ...decided, state: 'redriven' } },
   },
   drop_dead_letter: {
     route: 'POST /admin/dead-letters/:dead_letter_id/drop',
@@ -115,15 +103,7 @@ export const deadLetterEndpoints = {
     body: z.strictObject({ reason: text(1, 255, { lines: true }).nullish() }),
     errors: ['invalid_status_transition'],
     requests: { drop: { reason: 'a test message' } },
-    answers: {
-      drop: {
-        ...deadLetter,
-        state: 'dropped',
-        decided_by: example.actor,
-        decided_at: '2026-01-02T09:00:00.000Z',
-        drop_reason: 'a test message',
-      },
-    },
+    answers: { drop: { ...deadLetter, ...decided, state: 'dropped', drop_reason: 'a test message' } },
   },
 } satisfies EndpointRows;
 

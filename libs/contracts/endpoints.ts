@@ -56,7 +56,7 @@ const rows = {
     result: z.object({ status: z.literal('success'), message: z.string(), apiVersion: z.string() }),
     shape: 'health',
     message: null,
-    answers: { running: { status: 'success', message: 'the service is running', apiVersion: '0.2.0' } },
+    answers: { running: { message: 'the service is running', apiVersion: '0.2.0' } },
   },
   ...clientEndpoints,
   ...clientNoteEndpoints,

@@ -40,45 +40,10 @@ export const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   currency: event.currencyCode,
 });
 
-/** Returns the entry of an operation on an account. */
-export function exampleEntry(
-  on: string,
-  sequence: number,
-  direction: 'debit' | 'credit',
-  side: 'DR' | 'CR',
-  balance_after: number,
-) {
-  return {
-    entry_id: `ent_${on.slice(4)}-${sequence}`,
-    operation_id: `opr_${example.bits()}`,
-    transaction_id: example.ids.transaction,
-    account_id: on,
-    sequence,
-    direction,
-    side,
-    amount: 25,
-    currency: 'USD',
-    balance_after,
-    created_at: '2026-01-02T03:04:05.690Z',
-  };
+/** What the example of an entry on this account says. */
+export function exampleEntry(account_id: string, sequence: number, direction: Direction, side: Side) {
+  return { entry_id: `ent_${account_id.slice(4)}-${sequence}`, account_id, sequence, direction, side };
 }
-export const exampleOwnEntry = exampleEntry(example.ids.account, 2, 'credit', 'CR', 125.5);
 
-/** Returns an entry in an event. */
-export const exampleEventEntry = (
-  account: string,
-  sequence: number,
-  direction: 'debit' | 'credit',
-  side: 'DR' | 'CR',
-) => ({
-  entry_id: `ent_${account.slice(4)}-${sequence}`,
-  account_id: account,
-  sequence,
-  direction,
-  side,
-  operation_id: `opr_${example.bits()}`,
-  transaction_id: example.ids.transaction,
-  amount: '25.00',
-  currency: 'USD',
-  created_at: example.changedAt,
-});
+/** The accounts of Teller and Vault in examples. */
+export const [exampleTellerId, exampleVaultId] = [`acc_${example.bits(9)}`, `acc_${example.bits(8)}`];

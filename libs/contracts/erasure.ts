@@ -32,13 +32,8 @@ export const erasureEndpoints = {
     description:
       'Replaces names, contact data, and notes, also in stored responses, approvals, and audit records, and revokes bound API keys. Postings, holds, and batches keep their texts, like the books; so do approvals of captures and reversals, whose requests name neither the client nor an account. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that remains and when it is deleted. A repeat replaces what was added since.',
     errors: ['erasure_refused'],
-    requests: { erase: {} },
     answers: {
       erased: {
-        client_id: example.ids.client,
-        erased_at: '2037-01-02T09:00:00.000Z',
-        replaced: { kept_replies: 2, audit_records: 17, approvals: 0, status_notes: 1 },
-        revoked_keys: 1,
         remaining: [
           { place: 'topic transactions', holds: 'descriptions and references', gone_at: '2038-02-13T09:00:00.000Z' },
         ],
@@ -66,7 +61,6 @@ export const erasureEvents = {
   'corebanking.client.erased.v1': event.row('clients', {
     summary: 'The personal data of a client was erased. Erase your copies too',
     fields: { ...eventClient, erased_at: event.moment, ...event.asked },
-    example: { client_id: example.ids.client, client_type: 'Retail', erased_at: example.changedAt, ...example.asked },
   }),
 };
 

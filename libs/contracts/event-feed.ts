@@ -60,20 +60,6 @@ const types = z
   })
   .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${patternChoice}(,${patternChoice})*$` });
 
-const cloudEvent = {
-  specversion: '1.0',
-  id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
-  source: '/core-banking/accounts',
-  type: 'corebanking.client.created.v1',
-  subject: example.ids.client,
-  time: example.time,
-  datacontenttype: 'application/json',
-  data: { client_id: example.ids.client, client_type: 'Retail', created_at: example.time },
-};
-
-/** For a page of events. */
-export const exampleCursor = '8m3-t7x2k1';
-
 export const feedEndpoints = {
   list_events: {
     route: 'GET /events',
@@ -90,7 +76,14 @@ export const feedEndpoints = {
       'No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. ' +
       'A caller bound to a client sees only events and entries of its own accounts.',
     shape: 'feed',
-    answers: { event: cloudEvent },
+    answers: {
+      event: {
+        source: '/core-banking/accounts',
+        type: 'corebanking.client.created.v1',
+        subject: example.ids.client,
+        data: { client_id: example.ids.client, client_type: 'Retail', created_at: example.time },
+      },
+    },
   },
 } satisfies EndpointRows;
 

@@ -84,11 +84,14 @@ export function askedBy({ actor, staff }: Pick<MessageContext, 'actor' | 'staff'
   return { actor, request_channel: staff === 'true' ? 'staff' : 'token' };
 }
 
-/** `summary`: the change that the event type reports, and when it is published. */
+/**
+ * `summary`: the change that the event type reports, and when it is published. `example`: what distinguishes its example,
+ * as of an endpoint.
+ */
 interface EventRow<S extends z.ZodRawShape> {
   summary: string;
   fields: S;
-  example: z.infer<z.ZodObject<NoInfer<S>>>;
+  example?: object;
 }
 
 /**
@@ -103,11 +106,10 @@ const decided = {
   batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
 };
 
-export function row<S extends z.ZodRawShape>(topic: TopicName, { summary, fields, example }: EventRow<S>) {
-  return { topic, summary, data: z.object(fields), example };
+export function row<S extends z.ZodRawShape>(topic: TopicName, { fields, ...rest }: EventRow<S>) {
+  return { topic, data: z.object(fields), ...rest };
 }
 
-export function ledgerRow<S extends z.ZodRawShape>(topic: TopicName, { summary, fields, example }: EventRow<S>) {
-  const data = z.object({ ...fields, ...decided });
-  return { topic, summary, data, example: { ...example, batch_id: 4711, batch_position: 2 } };
+export function ledgerRow<S extends z.ZodRawShape>(topic: TopicName, { fields, ...rest }: EventRow<S>) {
+  return row(topic, { fields: { ...fields, ...decided }, ...rest });
 }

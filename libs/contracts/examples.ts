@@ -19,22 +19,11 @@ export const ids = {
   request: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 } as const;
 
-/** When the request was accepted, and when an event says that the change was made. */
+/** When it happened. */
 export const time = '2026-01-02T03:04:05.678Z';
-export const changedAt = '2026-01-02T03:04:05.681Z';
-
-export const stamps = { created_at: time, updated_at: time };
 
 /** The number of the account. */
 export const accountNumber = 'SAV-1234567897';
 
-/** The caller of requests, and the requester and the channel in events. */
+/** The caller of requests. */
 export const actor = `key:${ids.key}`;
-export const asked = { actor: 'jwt:https://issuer.example|alice', request_channel: 'staff' };
-/** The account's client and number in events. */
-export const ownership = { client_id: ids.client, account_number: accountNumber };
-
-/** Returns the fields of a resource that a request also has. */
-export function pick<T extends object>(resource: T, ...fields: (keyof T & string)[]): Record<string, unknown> {
-  return Object.fromEntries(fields.map((field) => [field, resource[field]]));
-}

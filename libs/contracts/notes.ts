@@ -16,15 +16,6 @@ export type Note = z.infer<typeof noteSchema>;
 
 const noteBody = z.strictObject({ note: text(1, 500, { lines: true }) });
 
-const note = {
-  note_id: `nte_${example.bits()}`,
-  client_id: example.ids.client,
-  account_id: null,
-  note: 'Prefers to be called in the afternoon',
-  actor: example.actor,
-  created_at: example.time,
-};
-
 const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
 
 export const clientNoteEndpoints = {
@@ -37,8 +28,6 @@ export const clientNoteEndpoints = {
     description: ofStaff,
     success: 201,
     errors: ['client_erased'],
-    requests: { known: { note: 'Prefers to be called in the afternoon' } },
-    answers: { client: note },
   },
   list_client_notes: {
     route: 'GET /clients/:client_id/notes',
@@ -48,7 +37,6 @@ export const clientNoteEndpoints = {
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
-    answers: { client: note },
   },
 } satisfies EndpointRows;
 
@@ -62,8 +50,7 @@ export const accountNoteEndpoints = {
     description: ofStaff,
     success: 201,
     errors: ['client_erased'],
-    requests: { known: { note: 'Statement by post until June' } },
-    answers: { account: { ...note, account_id: example.ids.account } },
+    answers: { account: { account_id: example.ids.account } },
   },
   list_account_notes: {
     route: 'GET /accounts/:account_id/notes',
@@ -73,7 +60,7 @@ export const accountNoteEndpoints = {
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
-    answers: { account: { ...note, account_id: example.ids.account } },
+    answers: { account: { account_id: example.ids.account } },
   },
 } satisfies EndpointRows;
 

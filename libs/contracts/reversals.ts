@@ -2,18 +2,9 @@ import { z } from 'zod';
 import { givenNames } from './names.ts';
 import { type EndpointRows, example, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
-import { exampleDeposit, transactionSchema } from './transactions.ts';
+import { transactionSchema } from './transactions.ts';
 
 /** Reversals of transactions (contract: transactions). */
-
-export const exampleReversal = {
-  ...exampleDeposit,
-  transaction_id: `txn_${example.bits(2)}`,
-  description: 'posted twice',
-  reference: null,
-  direction: 'debit',
-  reverses_transaction_id: example.ids.transaction,
-};
 
 export const reversalEndpoints = {
   reverse_transaction: {
@@ -30,8 +21,15 @@ export const reversalEndpoints = {
       'balance_limit_exceeded',
       'amount_exceeds_outstanding',
     ],
-    requests: { reversal: { reason: 'posted twice' } },
-    answers: { reversal: exampleReversal },
+    answers: {
+      reversal: {
+        transaction_id: `txn_${example.bits(2)}`,
+        description: 'posted twice',
+        reference: null,
+        direction: 'debit',
+        reverses_transaction_id: example.ids.transaction,
+      },
+    },
   },
 } satisfies EndpointRows;
 

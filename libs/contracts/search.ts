@@ -48,14 +48,7 @@ export const searchEndpoints = {
     message: 'search_records',
     errors: ['insufficient_scope'],
     answers: {
-      client: {
-        kind: 'client',
-        id: example.ids.client,
-        title: 'Ada Lovelace',
-        subtitle: 'Retail, +254700000001',
-        matched: 'name',
-        created_at: example.time,
-      },
+      client: { id: example.ids.client, title: 'Ada Lovelace', subtitle: 'Retail, +254700000001', matched: 'name' },
     },
   },
 } satisfies EndpointRows;

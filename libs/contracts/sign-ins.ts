@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idPrefix } from './ids.ts';
 import { type Scope, scopes } from './scopes.ts';
-import { type EndpointRows, example, type Meanings } from './subject.ts';
+import type { EndpointRows, Meanings } from './subject.ts';
 import { text } from './texts.ts';
 
 /** What an application for staff, such as the dashboard, reports about the person who uses it. */
@@ -37,8 +37,6 @@ const activitySchema = z.object({
   outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
 });
 
-const sessionExample = { session_id: `ses_${example.bits()}` };
-
 export const signInEndpoints = {
   sign_in: {
     route: 'POST /admin/sign-ins',
@@ -51,14 +49,7 @@ export const signInEndpoints = {
     result: signInSchema,
     message: null,
     errors: ['insufficient_scope'],
-    requests: { officer: sessionExample },
-    answers: {
-      officer: {
-        ...sessionExample,
-        actor: 'jwt:https://issuer.example|olivia',
-        scopes: ['clients:read', 'accounts:read', 'transactions:read'],
-      },
-    },
+    answers: { officer: { actor: 'jwt:https://issuer.example|olivia' } },
   },
   sign_out: {
     route: 'POST /admin/sign-outs',
@@ -70,8 +61,6 @@ export const signInEndpoints = {
     result: signOutSchema,
     message: null,
     errors: ['insufficient_scope'],
-    requests: { officer: sessionExample },
-    answers: { officer: sessionExample },
   },
   record_activity: {
     route: 'POST /admin/activities',

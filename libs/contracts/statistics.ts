@@ -61,17 +61,6 @@ export const statisticsEndpoints = {
     description:
       '`to` defaults to now; `from` defaults to an hour of minutes, a day of hours, or thirty days. At most 1,500 buckets. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
     errors: ['unsupported_currency'],
-    answers: {
-      hour: {
-        currency: 'USD',
-        unit: 'hour',
-        from: '2026-01-01T03:00:00.000Z',
-        to: '2026-01-02T03:00:00.000Z',
-        complete: true,
-        counted_from: '2026-01-01T03:00:00.000Z',
-        buckets: [{ start: '2026-01-02T02:00:00.000Z', operations: 412, amount: 90_210.75 }],
-      },
-    },
   },
   get_posting_totals: {
     route: 'GET /admin/posting-totals',
@@ -80,24 +69,6 @@ export const statisticsEndpoints = {
     query: totalsQuery,
     description:
       '`to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
-    answers: {
-      day: {
-        from: '2026-01-01T03:00:00.000Z',
-        to: '2026-01-02T03:00:00.000Z',
-        complete: true,
-        counted_from: '2026-01-01T03:00:00.000Z',
-        totals: [
-          {
-            currency: 'KES',
-            operations: 412,
-            refused: 3,
-            money_in: 90_210.75,
-            money_out: 12_000,
-            transferred: 48_120.5,
-          },
-        ],
-      },
-    },
   },
 } satisfies EndpointRows;
 

@@ -57,10 +57,12 @@ export interface EndpointRow {
   message?: `${string}_${string}` | null;
   /** The error codes in addition to those of every endpoint. */
   errors?: ErrorCode[];
-  /** Example bodies by name. The endpoint accepts each. */
+  /**
+   * Example bodies and the resources of example responses (a list has all of them), by name. Each has only what
+   * distinguishes it: tools/generate/samples.ts adds the rest of the fields that its schema requires.
+   */
   requests?: Record<string, object>;
-  /** Example resources that it returns, by name. A list returns all of them. */
-  answers: Record<string, object>;
+  answers?: Record<string, object>;
 }
 
 export type EndpointRows = Record<string, EndpointRow>;

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { exampleTellerId, exampleVaultId } from './books.ts';
-import { entrySchema, exampleEntry, exampleOwnEntry } from './entries.ts';
+import { entrySchema, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
 import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
-import { exampleDeposit, transactionSchema } from './transactions.ts';
+import { transactionSchema } from './transactions.ts';
 
 /** The timeline of a transaction, from its request to its events. */
 
@@ -36,33 +35,22 @@ export const timelineSchema = z.object({
 });
 export type Timeline = z.infer<typeof timelineSchema>;
 
-const onAccount = (account_number: string, account_type: string) => ({ account_number, account_type });
-
 const timeline = {
-  transaction: exampleDeposit,
-  request: {
-    request_id: example.ids.request,
-    actor: example.actor,
-    idempotency_key: 'deposit-1',
-    accepted_at: example.time,
-  },
-  command: { name: 'create_transaction', id: example.ids.transaction, topic: 'ledger.commands', partition: 3 },
-  booked_at: exampleOwnEntry.created_at,
+  command: { name: 'create_transaction', id: example.ids.transaction },
+  booked_at: example.time,
   entries: [
-    { ...exampleEntry(exampleVaultId, 9, 'credit', 'DR', 9025), ...onAccount('VLT-USD/0', 'Vault') },
-    { ...exampleEntry(exampleTellerId, 17, 'credit', 'DR', 25), ...onAccount('TLR-USD/0', 'Teller') },
-    { ...exampleEntry(exampleTellerId, 18, 'debit', 'CR', 0), ...onAccount('TLR-USD/0', 'Teller') },
-    { ...exampleOwnEntry, ...onAccount(example.accountNumber, 'Savings') },
+    { ...exampleEntry(exampleVaultId, 9, 'credit', 'DR'), account_number: 'VLT-USD/0', account_type: 'Vault' },
+    { ...exampleEntry(exampleTellerId, 17, 'credit', 'DR'), account_number: 'TLR-USD/0', account_type: 'Teller' },
+    { ...exampleEntry(exampleTellerId, 18, 'debit', 'CR'), account_number: 'TLR-USD/0', account_type: 'Teller' },
+    exampleEntry(example.ids.account, 2, 'credit', 'CR'),
   ],
   events: [
     {
-      ce_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
-      type: 'corebanking.transaction.completed.v1',
       topic: 'transactions',
       key: example.ids.account,
       state: 'published',
-      recorded_at: '2026-01-02T03:04:05.692Z',
-      published_at: '2026-01-02T03:04:05.701Z',
+      recorded_at: example.time,
+      published_at: example.time,
     },
   ],
 };

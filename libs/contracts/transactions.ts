@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { direction, eventEntry, exampleEventEntry } from './entries.ts';
+import { direction, eventEntry, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
 import type { ErrorCode } from './errors.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
@@ -90,21 +90,13 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
-const depositExample = {
-  transaction_id: example.ids.transaction,
-  account_id: example.ids.account,
-  transaction_type: 'Deposit' as const,
-  amount: '25.00',
-  currency: 'USD',
-  description: 'Cash',
-  reference: 'R-1',
-  status: 'Completed' as const,
-  created_at: example.time,
-  direction: 'credit' as const,
+const withdrawal = {
+  transaction_type: 'Withdrawal',
+  amount: 10.75,
+  description: null,
+  reference: null,
+  direction: 'debit',
 };
-
-export const exampleDeposit = { ...depositExample, amount: 25 };
-export const exampleNewDeposit = example.pick(exampleDeposit, 'account_id', 'transaction_type', 'amount', 'currency');
 
 export const transactionEndpoints = {
   list_transactions: {
@@ -115,14 +107,12 @@ export const transactionEndpoints = {
     description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
     shape: 'page',
     errors: ['invalid_amount', 'unsupported_currency'],
-    answers: { deposit: exampleDeposit },
   },
   get_transaction: {
     route: 'GET /transactions/:transaction_id',
     summary: 'Get a transaction',
     scope: 'transactions:read',
     errors: ['idempotency_key_reused'],
-    answers: { deposit: exampleDeposit },
   },
   create_transaction: {
     route: 'POST /transactions',
@@ -134,20 +124,10 @@ export const transactionEndpoints = {
     pending: true,
     errors: ['invalid_transaction_type', ...postingErrors],
     requests: {
-      deposit: { ...exampleNewDeposit, ...example.pick(exampleDeposit, 'description', 'reference') },
-      withdrawal: { account_id: example.ids.account, transaction_type: 'Withdrawal', amount: 10.75 },
+      deposit: { currency: 'USD', description: 'Cash', reference: 'R-1' },
+      withdrawal: { transaction_type: 'Withdrawal', amount: 10.75 },
     },
-    answers: {
-      deposit: exampleDeposit,
-      withdrawal: {
-        ...exampleDeposit,
-        transaction_type: 'Withdrawal',
-        amount: 10.75,
-        description: null,
-        reference: null,
-        direction: 'debit',
-      },
-    },
+    answers: { deposit: {}, withdrawal },
   },
 } satisfies EndpointRows;
 
@@ -213,8 +193,6 @@ const refusedTransaction = postedTransaction.extend({
 /** The account at the other end, if it, and not the transaction's own account, is the reason for the failure. */
 export const failureAccount = { failure_account_id: event.idField('account').optional() };
 
-const [tellerId, vaultId] = [`acc_${example.bits(3)}`, `acc_${example.bits(2)}`];
-
 export const transactionEvents = {
   'corebanking.transaction.completed.v1': event.ledgerRow('transactions', {
     summary:
@@ -231,37 +209,19 @@ export const transactionEvents = {
       ...event.asked,
     },
     example: {
-      transaction: depositExample,
       sequence: 12,
-      balance_after: '125.50',
-      operation_id: `opr_${example.bits()}`,
       entries: [
-        exampleEventEntry(example.ids.account, 12, 'credit', 'CR'),
-        exampleEventEntry(tellerId, 7, 'credit', 'DR'),
-        exampleEventEntry(tellerId, 8, 'debit', 'CR'),
-        exampleEventEntry(vaultId, 4, 'credit', 'DR'),
+        exampleEntry(example.ids.account, 12, 'credit', 'CR'),
+        exampleEntry(exampleTellerId, 7, 'credit', 'DR'),
+        exampleEntry(exampleTellerId, 8, 'debit', 'CR'),
+        exampleEntry(exampleVaultId, 4, 'credit', 'DR'),
       ],
-      ...example.ownership,
-      ...example.asked,
     },
   }),
   'corebanking.transaction.failed.v1': event.ledgerRow('transactions', {
     summary: 'A transaction was refused and stored as Failed; nothing was posted',
     fields: { transaction: refusedTransaction, ...failureAccount, ...event.ownership, ...event.asked },
-    example: {
-      transaction: {
-        ...depositExample,
-        transaction_type: 'Withdrawal',
-        amount: '5000.00',
-        description: null,
-        reference: null,
-        status: 'Failed',
-        direction: 'debit',
-        failure_code: 'insufficient_funds',
-      },
-      ...example.ownership,
-      ...example.asked,
-    },
+    example: { transaction: { ...withdrawal, amount: '5000.00' } },
   }),
   /** As requested by the caller; the account was not found. */
   'corebanking.transaction.account_not_found.v1': event.ledgerRow('transactions', {
@@ -272,17 +232,7 @@ export const transactionEvents = {
       ...failureAccount,
       ...event.asked,
     },
-    example: {
-      transaction: {
-        ...depositExample,
-        account_id: `acc_${example.bits(1)}`,
-        currency: null,
-        status: 'Failed',
-        failure_code: 'account_not_found',
-      },
-      actor: 'key:key_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f',
-      request_channel: 'api_key',
-    },
+    example: { transaction: { account_id: example.ids.otherAccount, currency: null } },
   }),
 };
 

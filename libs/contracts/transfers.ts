@@ -44,34 +44,15 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
-const transferExample = {
-  transfer_id: `trf_${example.bits()}`,
-  from_account_id: example.ids.account,
-  to_account_id: `acc_${example.bits(1)}`,
-  amount: '10.00',
-  currency: 'USD',
-  description: 'Rent',
-  status: 'Completed' as const,
-  created_at: example.time,
-};
-
-export const exampleTransfer = { ...transferExample, amount: 10 };
-
-const undone = { ...exampleTransfer, reversed_by_transfer_id: `trf_${example.bits(2)}` };
-const undoing = {
-  ...exampleTransfer,
+const reversal = {
   transfer_id: `trf_${example.bits(2)}`,
   from_account_id: example.ids.otherAccount,
   to_account_id: example.ids.account,
   description: 'paid twice',
   reverses_transfer_id: example.ids.transfer,
 };
-
-export const exampleNewTransfer = example.pick(exampleTransfer, 'from_account_id', 'to_account_id', 'amount');
-export const exampleDescribedTransfer = {
-  ...exampleNewTransfer,
-  ...example.pick(exampleTransfer, 'currency', 'description'),
-};
+const reversals = { transfer: {}, reversed: { reversed_by_transfer_id: reversal.transfer_id }, reversal };
+const names = { external_id: 'order-1842', metadata: { channel: 'app' } };
 
 export const transferEndpoints = {
   list_transfers: {
@@ -81,14 +62,14 @@ export const transferEndpoints = {
     query: listFilters,
     description: searched('without `account_id` or `external_id`'),
     shape: 'page',
-    answers: { transfer: exampleTransfer, reversed: undone, reversal: undoing },
+    answers: reversals,
   },
   get_transfer: {
     route: 'GET /transfers/:transfer_id',
     summary: 'Get a transfer',
     scope: 'transactions:read',
     errors: ['idempotency_key_reused'],
-    answers: { transfer: exampleTransfer, reversed: undone, reversal: undoing },
+    answers: reversals,
   },
   create_transfer: {
     route: 'POST /transfers',
@@ -98,14 +79,8 @@ export const transferEndpoints = {
     success: 201,
     pending: true,
     errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
-    requests: {
-      transfer: exampleDescribedTransfer,
-      names: { ...exampleNewTransfer, external_id: 'order-1842', metadata: { channel: 'app' } },
-    },
-    answers: {
-      transfer: exampleTransfer,
-      names: { ...exampleTransfer, external_id: 'order-1842', metadata: { channel: 'app' } },
-    },
+    requests: { transfer: { currency: 'USD', description: 'Rent' }, names },
+    answers: { transfer: {}, names },
   },
 } satisfies EndpointRows;
 
@@ -146,7 +121,6 @@ export const transferEvents = {
   'corebanking.transfer.completed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was posted to both accounts',
     fields: { transfer: completedTransfer, operation_id: event.idField('operation'), ...event.asked },
-    example: { transfer: transferExample, operation_id: `opr_${example.bits()}`, ...example.asked },
   }),
   'corebanking.transfer.failed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was refused and stored as Failed; nothing was posted',
@@ -159,10 +133,6 @@ export const transferEvents = {
       ...failureAccount,
       ...event.asked,
     },
-    example: {
-      transfer: { ...transferExample, status: 'Failed', failure_code: 'insufficient_funds' },
-      ...example.asked,
-    },
   }),
   /** The transfer that reverses another one. The key is the reversed transfer. */
   'corebanking.transfer.reversed.v1': event.ledgerRow('transfers', {
@@ -173,18 +143,7 @@ export const transferEvents = {
       operation_id: event.idField('operation'),
       ...event.asked,
     },
-    example: {
-      transfer: {
-        ...transferExample,
-        transfer_id: `trf_${example.bits(1)}`,
-        from_account_id: transferExample.to_account_id,
-        to_account_id: transferExample.from_account_id,
-        description: 'paid twice',
-        reverses_transfer_id: transferExample.transfer_id,
-      },
-      operation_id: `opr_${example.bits(1)}`,
-      ...example.asked,
-    },
+    example: { transfer: reversal },
   }),
 };
 

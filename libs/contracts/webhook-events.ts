@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event, example } from './subject.ts';
+import { event } from './subject.ts';
 
 /** The events of webhooks, apart from webhooks.ts, whose patterns name the types of all events. */
 export const webhookEvents = {
@@ -16,13 +16,6 @@ export const webhookEvents = {
       reason: z.enum(['gone', 'failing', 'revoked']),
       failing_since: event.moment.nullable(),
       disabled_at: event.moment,
-    },
-    example: {
-      webhook_id: `whk_${example.bits()}`,
-      client_id: null,
-      reason: 'failing',
-      failing_since: '2025-12-28T03:04:05.678Z',
-      disabled_at: example.time,
     },
   }),
 };

@@ -1,6 +1,6 @@
 import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { isEventTopic, type TopicDefinition, type TopicName, topics } from '#libs/contracts/topics.ts';
-import { eventSchema, type JsonSchema, wireSchema } from './event-schemas.ts';
+import { eventExample, eventSchema, type JsonSchema, wireSchema } from './event-schemas.ts';
 
 /** Builds the AsyncAPI 3 document of the event topics from the tables of topics and events. */
 
@@ -67,7 +67,7 @@ export function asyncApiDocument(version: string): JsonSchema {
       messages: Object.fromEntries(
         eventTypes.map((type) => [
           type,
-          eventMessage(type, events[type].summary, eventSchema(type), events[type].example),
+          eventMessage(type, events[type].summary, eventSchema(type), eventExample(type)),
         ]),
       ),
       schemas: { EventHeaders: wireSchema(eventHeadersSchema) },

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type EventType, events, schemaId } from '#libs/contracts/events.ts';
 import { eventFieldMeanings } from '../meanings.ts';
+import { sample } from '../samples.ts';
 
 /** Generates the JSON Schemas (draft-07) of events: docs/events/<type>.schema.json, and the payloads in AsyncAPI. */
 
@@ -68,8 +69,13 @@ export function eventSchema(type: EventType): JsonSchema {
     title: type,
     description: events[type].summary,
     ...wireSchema(events[type].data),
-    examples: [events[type].example],
+    examples: [eventExample(type)],
   };
+}
+
+export function eventExample(type: EventType): JsonSchema {
+  const { data, example }: { data: z.ZodType; example?: object } = events[type];
+  return sample(wireSchema(data), example) as JsonSchema;
 }
 
 /** Returns all schema files by name in docs/events. */

@@ -1,9 +1,10 @@
-import { type Endpoint, type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { kindFromField } from '#libs/contracts/ids.ts';
 import { example } from '#libs/contracts/subject.ts';
 import { errorMeanings } from '../meanings.ts';
-import type { Json } from './openapi-schemas.ts';
+import { sample } from '../samples.ts';
+import { type Json, jsonSchema } from './openapi-schemas.ts';
 
 /** Returns an example of a path parameter. */
 export function pathExample(name: string): string {
@@ -12,14 +13,18 @@ export function pathExample(name: string): string {
   return name === 'accountNumber' ? example.accountNumber : name;
 }
 
-export function requestExamples(name: EndpointName): Record<string, Json> {
-  const { requests = {} }: Endpoint = endpoints[name];
-  return Object.fromEntries(Object.entries(requests).map(([title, value]) => [title, { value }]));
+/** Example bodies of an operation, by name. */
+export function requestExamples({ requests, body }: Endpoint): Record<string, Json> {
+  return body ? samples(jsonSchema(body, 'input'), requests) : {};
 }
 
 /** Resources that the operation returns, by the name of the example. */
-export function answerExamples(name: EndpointName): Record<string, object> {
-  return endpoints[name].answers;
+export function answerExamples({ answers, result }: Endpoint): Record<string, Json> {
+  return samples(jsonSchema(result, 'output'), answers);
+}
+
+function samples(schema: Json, said: Record<string, object> = { example: {} }): Record<string, Json> {
+  return Object.fromEntries(Object.entries(said).map(([title, one]) => [title, sample(schema, one) as Json]));
 }
 
 /** Returns an error body with that code. */

@@ -1,11 +1,11 @@
-import { approvableCommand, approvalSchema, exampleApproval } from '#libs/contracts/approvals.ts';
+import { approvableCommand, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
-import { exampleCursor } from '#libs/contracts/event-feed.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
+import { sample } from '../samples.ts';
 import { answerExamples, errorExample, pathExample, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { explained, findMeaning } from './openapi-meanings.ts';
@@ -218,12 +218,17 @@ function withoutNul(property: Json): Json {
   return isFree ? { ...property, pattern: textWithoutNul } : property;
 }
 
-function requestBody(name: EndpointName, { body }: Endpoint): Json {
+function requestBody(name: EndpointName, endpoint: Endpoint): Json {
+  const { body } = endpoint;
   if (!body) return {};
+  const examples = Object.entries(requestExamples(endpoint)).map(([title, value]) => [title, { value }]);
   return {
     required: !body.safeParse({}).success,
     content: {
-      'application/json': { schema: explained(jsonSchema(body, 'input'), name), examples: requestExamples(name) },
+      'application/json': {
+        schema: explained(jsonSchema(body, 'input'), name),
+        examples: Object.fromEntries(examples),
+      },
     },
   };
 }
@@ -264,11 +269,12 @@ function envelope(name: EndpointName, { result, shape, message }: Endpoint): Jso
 }
 
 /** Puts the body around each example, or around all of them for a list. */
-function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {}): Record<string, Json> {
-  const items = Object.entries(answerExamples(name)).map(
+function bodyExamples(endpoint: Endpoint, changes: Json = {}): Record<string, Json> {
+  const { shape } = endpoint;
+  const items = Object.entries(answerExamples(endpoint)).map(
     ([title, resource]) => [title, { ...resource, ...changes }] as const,
   );
-  const cursor = shape === 'feed' ? { cursor: exampleCursor } : {};
+  const cursor = shape === 'feed' ? { cursor: '8m3-t7x2k1' } : {};
   if (shape === 'page' || shape === 'list' || shape === 'feed')
     return { items: { value: { status: 'success', data: items.map(([, item]) => item), ...cursor } } };
   return Object.fromEntries(
@@ -282,7 +288,7 @@ function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
   const { method, success, pending, versioned } = endpoint;
   const schema = envelope(name, endpoint);
-  const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
+  const content = { 'application/json': { schema, examples: bodyExamples(endpoint) } };
   const page = endpoint.printed ? { 'text/html': { schema: { type: 'string' } } } : {};
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
@@ -300,7 +306,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   if (pending) {
     const waiting = { ...knownCallersHeaders(), Location: header('Location'), 'Retry-After': header('RetryAfter') };
     const unfinished = {
-      'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) },
+      'application/json': { schema, examples: bodyExamples(endpoint, { status: 'Pending' }) },
     };
     answers['202'] = {
       description: `Accepted; the outcome of ${name} is not known yet: poll Location`,
@@ -323,7 +329,7 @@ function withApproval(pending: Json | undefined): Json {
     properties: { status: successStatus, data: described(schemaRef(approvalSchema)) },
     required: ['status', 'data'],
   };
-  const examples = { approval: { value: { status: 'success', data: exampleApproval } } };
+  const examples = { approval: { value: { status: 'success', data: sample(jsonSchema(approvalSchema, 'output')) } } };
   const headers = { ...knownCallersHeaders(), Location: header('Location'), 'Idempotent-Replayed': header('Replayed') };
   if (!pending)
     return {
