@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { NumberText } from '#libs/contracts/money.ts';
+import { currencyDigits, isCurrency, NumberText } from '#libs/contracts/money.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { CsvError, csvRecords, decodeText } from '#libs/service/csv.ts';
 import { internationalPhones } from '#services/gateway/api/input.ts';
@@ -138,7 +138,13 @@ function findFault(
   // A double represents 15 digits unchanged.
   const isAmount =
     /^\d{1,15}(\.\d{1,4})?$/.test(opening_balance) && opening_balance.replace(/\D|^0+/g, '').length <= 15;
-  return isAmount ? undefined : 'opening_balance must be an amount not below 0 such as 250.75, of at most 15 digits';
+  if (!isAmount) return 'opening_balance must be an amount not below 0 such as 250.75, of at most 15 digits';
+  const { currency = '' } = values;
+  const further = isCurrency(currency) ? opening_balance.split('.')[1]?.slice(currencyDigits(currency)) : undefined;
+  // The bank's own rules refuse other digits than zeros.
+  return further !== undefined && /^0+$/.test(further)
+    ? `opening_balance has more decimal places than ${currency} has: a point never groups digits`
+    : undefined;
 }
 
 type Body = Record<string, unknown>;

@@ -91,6 +91,14 @@ describe('a file that a spreadsheet, a program, or a person wrote is read', () =
     ],
     ['blanks around values', ' from , to , amount \n A , B , "1,500" \n', [names, ['A', 'B', '1,500']]],
     [
+      'rows of a spreadsheet without any value',
+      'a,b,c\n,,\nd,e,f\n" ","\u00a0",\n,,,,,\n',
+      [
+        ['a', 'b', 'c'],
+        ['d', 'e', 'f'],
+      ],
+    ],
+    [
       'blanks in quotation marks',
       'a,b\n" x ",y',
       [
@@ -150,11 +158,26 @@ describe('a record with more or fewer values than names', () => {
   });
 });
 
+it('a record with a formula in quotation marks says so', async () => {
+  const records = await read('a,b\n"=""SAV-1""",5\n"=1+1",5\n');
+  expect(records.map(({ fault }) => fault?.slice(0, 30))).toEqual([
+    undefined,
+    'has a formula such as ="SAV-1"',
+    undefined,
+  ]);
+});
+
 describe('a file that is not CSV, or is made to harm, is refused with the line', () => {
   it.each<[string, string | Uint8Array, string]>([
     ['a quotation mark within a value', 'a,b\nb"c,d\n', 'line 2: has a quotation mark within a value'],
     ['text behind a quotation mark', 'a,b\n"b"c,d\n', 'line 2: has a quotation mark within a value'],
     ['text behind a quotation mark and a blank', 'a,b\n"b" c,d\n', 'line 2: has a quotation mark within a value'],
+    [
+      'a formula in place of a value',
+      'a,b\n="SAV-1",c\n',
+      'line 2: has a formula such as ="SAV-1" in place of a value',
+    ],
+    ['a formula behind a separator and a blank', 'a;b\nc; ="1;2"\n', 'line 2: has a formula such as'],
     ['an open quotation mark', 'a,b\n"c\r\nd\n', 'line 2: has a quotation mark that is not closed'],
     ['one behind quoted line feeds', 'a,b\r\n"c\r\nd",e\r\n"f', 'line 4: has a quotation mark that is not closed'],
     ['an open quotation mark in a long file', `a,b\n"c\n${'x\n'.repeat(70_000)}`, 'line 2: is longer than 65536 bytes'],

@@ -8,8 +8,8 @@ export interface CsvRecord {
   line: number;
   fields: string[];
   /**
-   * Set if the record has more or fewer values than the first one, even empty ones, or a value without a name. It is then
-   * unknown which value belongs to which name: `1,500.75` without quotes is two values.
+   * Set if the record has a formula, or more or fewer values than the first one, even empty ones, or a value without a
+   * name. It is then unknown which value belongs to which name: `1,500.75` without quotes is two values.
    */
   fault?: string;
 }
@@ -52,7 +52,7 @@ export async function* csvRecords(
     const line = next;
     // The parser counts a CRLF within quotation marks as two lines.
     next += values.reduce((lines, value) => lines + value.split(lineEnd).length - 1, 1);
-    if (line < begins || values.every((value) => value === '')) return undefined;
+    if (line < begins || values.every((value) => value.trim() === '')) return undefined;
     if (++count > rows) throw new CsvError(line, `is more than the ${rows} rows that a file may have`);
     names ??= values;
     const named = values.filter((_, at) => names?.[at] !== '');
@@ -63,7 +63,8 @@ export async function* csvRecords(
         fault: `has ${values.length} values, but the first line has ${names.length} names`,
       };
     const isLost = values.some((value, at) => value !== '' && names?.[at] === '');
-    return { line, fields: named, ...(isLost && { fault: 'has a value in a column without a name' }) };
+    const fault = isLost ? 'has a value in a column without a name' : values.some(isFormula) ? formula : undefined;
+    return { line, fields: named, ...(fault !== undefined && { fault }) };
   };
   const parser = parse({
     delimiter: separator,
@@ -79,10 +80,15 @@ export async function* csvRecords(
   try {
     yield* parser as AsyncIterable<CsvRecord>;
   } catch (error) {
-    throw new CsvError(next, faults[(error as { code?: string }).code ?? ''] ?? rethrown(error));
+    const { code = '', field } = error as { code?: string; field?: unknown };
+    const beginsFormula = code === 'INVALID_OPENING_QUOTE' && String(field).trim() === '=';
+    throw new CsvError(next, beginsFormula ? formula : (faults[code] ?? rethrown(error)));
   }
 }
 
+/** Spreadsheets keep the zeros in front of a number in this way. */
+const isFormula = (value: string): boolean => /^="[^"]*"$/.test(value);
+const formula = 'has a formula such as ="SAV-1" in place of a value: save the values themselves';
 const within = 'has a quotation mark within a value, or text behind a closing one';
 const faults: Record<string, string> = {
   CSV_QUOTE_NOT_CLOSED: 'has a quotation mark that is not closed',

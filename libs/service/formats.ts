@@ -26,8 +26,8 @@ function createFormats({ name, address = [], timeZone, locale }: BankFormats) {
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
     offset: of({ timeZoneName: 'shortOffset' }, 'en'),
     whole: number,
-    /** The decimal mark. */
-    mark: number?.formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.',
+    marks: new Map(number?.formatToParts(1_234_567.5).map(({ type, value }) => [type, value])),
+    locale,
   };
 }
 
@@ -63,7 +63,10 @@ export const zoneText = (): string => (formats.timeZone === 'UTC' ? 'UTC' : `tho
 function wholeText(digits: string): string {
   return formats.whole ? formats.whole.format(BigInt(digits)) : digits.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
 }
-export const decimalMark = (): string => formats.mark;
+export const decimalMark = (): string => formats.marks.get('decimal') ?? '.';
+/** Returns the mark between groups of digits, as people type it. */
+export const groupMark = (): string => formats.marks.get('group') ?? ',';
+export const bankLocale = (): string | undefined => formats.locale;
 
 /** Returns the bank's day at this time, such as 2026-01-31. */
 export const bankDay = (ms: number): string => dayIn(formats.timeZone, ms);

@@ -213,6 +213,10 @@ describe('bank import', () => {
       'Y-8,,,Savings,KES,1',
       'Y-9,X-1,,Savings,XXX,1',
       'Y-10,X-1,SAV-7003,Savings,KES,1',
+      ',,,,,',
+      'Y-11,X-1,,Savings,KES,1.500',
+      'Y-12,X-1,,Savings,JPY,1500.0',
+      ',,,,,',
     ]);
     await api.post('/accounts', {
       client_id: (await api.client()).client_id,
@@ -227,7 +231,7 @@ describe('bank import', () => {
     });
     expect(JSON.parse(first.out)).toMatchObject({
       clients: { rows: 5, imported: 1, refused: 4 },
-      accounts: { rows: 10, imported: 1, refused: 9 },
+      accounts: { rows: 12, imported: 1, refused: 11 },
       currencies: [{ currency: 'KES', accounts: 1, deposits: '10.05', agrees: true }],
     });
     const reasons = (name: string) =>
@@ -245,6 +249,8 @@ describe('bank import', () => {
       expect.stringContaining(
         '11 duplicate_account_number: Duplicate Account Number: an account with the number SAV-7003 already exists',
       ),
+      'Y-11 13 opening_balance has more decimal places than KES has: a point never groups digits',
+      'Y-12 14 opening_balance has more decimal places than JPY has: a point never groups digits',
       'Y-2 3 account_number is that of line 2',
       'Y-3 4 client_external_id: no client of the bank has it',
       expect.stringContaining('5 invalid_amount_precision: opening_balance has more decimal places than KES has'),

@@ -1,4 +1,5 @@
-import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { currencies, currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { bankLocale, decimalMark, groupMark } from '#libs/service/formats.ts';
 
 /** Parses amounts that people type. */
 
@@ -8,29 +9,117 @@ const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
 /** The amount with all decimals of its currency, or an error message. */
 export type TypedAmount = { amount: string } | { wrong: string };
 
-const thousands = /^\d{1,3}([, '])\d{3}(?:\1\d{3})*$/;
-/** Indian grouping: 12,34,567. */
-const lakhs = /^\d{1,2}(?:,\d{2})+,\d{3}$/;
-const pointedThousands = /^\d{1,3}(?:\.\d{3}){2,}$/;
-
 /**
- * Parses an amount above 0 as people type it: `1500`, `1,500`, `1 500,50`, `1.500,50`, `KES 1,500`. An
- * ambiguous amount is refused with a message that asks which one is meant. Pure.
+ * Parses an amount above 0 as people type it: `1500`, `1,500`, `1 500,50`, `KES 1,500`, `Ksh 1,500/-`, `١٥٠٠`. Asks what
+ * is meant if a mark has more digits behind it than the currency and does not group digits in the bank's language, or if
+ * it may be either. Marks of other currencies are refused.
  */
 export function typedAmount(typed: string, currency: string): TypedAmount {
+  if (typed.trim() === '') return { wrong: 'Enter an amount.' };
+  const [, before = '', number, dash = '', after = ''] =
+    /^(\D*)(\d(?:.*\d)?) ?(\/[-=]|[.,:] ?--?)?(\D*)$/.exec(plainText(typed)) ?? [];
+  if (number === undefined || typed.length > 80) return unreadable;
+  const names = [before.replace('-', ''), after].map((part) => part.trim()).filter((part) => part !== '');
+  const others = names.flatMap((name) => findOthers(name, currency));
+  if (others.length > 0) return { wrong: `The account is in ${currency}, not in ${others.slice(0, 3).join(' or ')}.` };
+  if (!names.every((name) => isNamed(name, currency)) || (dash.startsWith('/') && !isWritten(currency, dashed)))
+    return unreadable;
+  if (before.includes('-')) return { wrong: 'Enter an amount above 0.' };
+  const places = currencyDigits(currency);
+  // The point of Rs.500 ends an abbreviation, that of $.50 does not, and that of Rs.50 may be either.
+  if (before.endsWith('.')) {
+    if (!/\p{L}\.$/u.test(before) || toMark(before) === toMark(currency)) return unreadable;
+    if (number.length <= places) return twoMeanings('0', number, places);
+  }
+  const decimal = plainDecimal(number, places, /^[.,]/.test(dash) ? dash.charAt(0) : undefined);
+  if (typeof decimal !== 'string') return decimal;
+  return /^[.,:]/.test(dash) && decimal.includes('.') ? unreadable : exact(decimal, currency);
+}
+
+/** Returns the text with digits of ASCII, one kind of blanks, apostrophes, and dashes, and without invisible marks. */
+function plainText(typed: string): string {
+  // Their compatible forms would be digits: 1² is not 12.
+  if (/\p{No}/u.test(typed)) return '';
   const text = typed
-    .replace(/[\s\u00a0\u202f]+/g, ' ')
-    .replace(/[’`]/g, "'")
+    .replace(/[’‘ʼ`´′]/g, "'")
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '');
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(/\p{Pd}|−/gu, '-')
+    .replace(/\P{ASCII}/gu, toAscii)
     .trim();
-  if (text === '') return { wrong: 'Enter an amount.' };
-  const named = /^([a-z]{3}) ?(.+)$|^(.+?) ?([a-z]{3})$/i.exec(text);
-  const code = (named?.[1] ?? named?.[4])?.toUpperCase();
-  if (code !== undefined && isCurrency(code) && code !== currency)
-    return { wrong: `The account is in ${currency}, not in ${code}.` };
-  const digits = code === currency ? (named?.[2] ?? named?.[3] ?? '') : text;
-  if (digits.startsWith('-') || digits.startsWith('−')) return { wrong: 'Enter an amount above 0.' };
-  const decimal = plainDecimal(digits, currencyDigits(currency));
-  return typeof decimal === 'string' ? exact(decimal, currency) : decimal;
+}
+
+let ascii: ReadonlyMap<string, string> | undefined;
+
+/** Returns the ASCII form of a digit of any script, and of a mark between Arabic digits. */
+function toAscii(sign: string): string {
+  const digits = (system: string) =>
+    [...new Intl.NumberFormat(`en-u-nu-${system}`, { useGrouping: false }).format(9876543210n)].reverse();
+  ascii ??= new Map([
+    ...Intl.supportedValuesOf('numberingSystem').flatMap((system) =>
+      digits(system).map((digit, value) => [digit, String(value)] as const),
+    ),
+    ['٫', '.'],
+    ['٬', ','],
+  ]);
+  return ascii.get(sign) ?? sign;
+}
+
+/** In these currencies people write 1500/- or 1500/= for a whole amount, and Rs for rupees. */
+const [dashed, rupees] = [/Shilling|Rupee|Taka/, /Rupee/];
+const isWritten = (currency: string, names: RegExp): boolean =>
+  names.test(new Intl.DisplayNames('en', { type: 'currency' }).of(currency) ?? '');
+
+/** Returns a mark without blanks, points, and capitals. */
+const toMark = (text: string): string => plainText(text).replace(/[ .]/g, '').toLowerCase();
+
+const marksByCurrency = new Map<string, ReadonlySet<string>>();
+
+/** Lists the marks of a currency, such as kes and ksh: its code, and those in English, where it is used, and at the bank. */
+function listMarks(currency: string): ReadonlySet<string> {
+  const known = marksByCurrency.get(currency);
+  if (known) return known;
+  // A code begins with that of the country.
+  const region = currency.startsWith('X') ? '001' : currency.slice(0, 2);
+  const locales = [
+    'en',
+    'en-001',
+    `en-${region}`,
+    new Intl.Locale(`und-${region}`).maximize().toString(),
+    bankLocale(),
+  ];
+  const symbols = locales.flatMap((locale) => [
+    symbolIn(locale, currency, 'symbol'),
+    symbolIn(locale, currency, 'narrowSymbol'),
+  ]);
+  const marks = new Set([currency, ...symbols, ...(isWritten(currency, rupees) ? ['Rs'] : [])].map(toMark));
+  marksByCurrency.set(currency, marks);
+  return marks;
+}
+
+function symbolIn(locale: string | undefined, currency: string, currencyDisplay: 'symbol' | 'narrowSymbol'): string {
+  const parts = new Intl.NumberFormat(locale ?? 'en', { style: 'currency', currency, currencyDisplay }).formatToParts(
+    1,
+  );
+  return parts.find(({ type }) => type === 'currency')?.value ?? currency;
+}
+
+/** Reports whether the text is a mark of the currency, or several. */
+function isNamed(text: string, currency: string): boolean {
+  const marks = listMarks(currency);
+  return marks.has(toMark(text)) || text.split(' ').every((part) => marks.has(toMark(part)));
+}
+
+/** Returns the other currencies that the text names, if it does not name this one: $ is USD, and kr any of several. */
+function findOthers(text: string, currency: string): string[] {
+  if (isNamed(text, currency)) return [];
+  const code = toMark(text).toUpperCase();
+  if (isCurrency(code)) return [code];
+  const found = currencies.filter((other) => isNamed(text, other));
+  const main = found.filter((other) => toMark(symbolIn('en', other, 'symbol')) === toMark(text));
+  return main.length > 0 ? main : found;
 }
 
 function exact(decimal: string, currency: string): TypedAmount {
@@ -47,37 +136,39 @@ function exact(decimal: string, currency: string): TypedAmount {
   return minor === 0n ? { wrong: 'Enter an amount above 0.' } : { amount: fromMinor(minor, currency) };
 }
 
-const unreadable: TypedAmount = { wrong: 'This is not an amount. Write it as 1500, 1,500, or 1500.50.' };
+const unreadable: TypedAmount = { wrong: 'This is not an amount. Write it as 1500 or 1500.50.' };
 
-/** Returns digits with a decimal point, or why the text is not an amount. */
-function plainDecimal(text: string, places: number): string | TypedAmount {
+/** 1 234 567, Indian 12 34 567, and 1 0000 0000 by four. */
+const groupings = [/^[1-9]\d{0,2}(?: \d{3})+$/, /^[1-9]\d?(?: \d{2})+ \d{3}$/, /^[1-9]\d{0,3}(?: \d{4})+$/];
+const isGrouped = (parts: string[]): boolean => groupings.some((grouping) => grouping.test(parts.join(' ')));
+
+/** Returns digits with a decimal point, or why the text is not an amount. `decimal`: the decimal mark, if it is known. */
+function plainDecimal(text: string, places: number, decimal: string | undefined): string | TypedAmount {
   if (text.length > 40) return unreadable;
-  if (/^\d+$/.test(text) || thousands.test(text) || lakhs.test(text) || pointedThousands.test(text)) {
-    const isOneGroup = /^\d{1,3},\d{3}$/.test(text);
-    // After a zero, or in a currency with three decimals, the separator may be a decimal comma.
-    if (isOneGroup && (text.startsWith('0') || places >= 3)) return twoMeanings(text, places);
-    return text.replace(/\D/g, '');
+  const [parts, marks] = [text.split(/\D/), text.replace(/\d+/g, '')];
+  const [last = '', mark = ''] = [parts.at(-1), marks.at(-1)];
+  const [whole, isUniform] = [parts.slice(0, -1), new Set(marks).size === 1];
+  if (marks === '' || (marks.length > 1 && isUniform && isGrouped(parts))) return parts.join('');
+  const isPoint = mark === '.' || mark === ',';
+  if (isUniform && isGrouped(parts) && last.length === 3) {
+    const isGroup = decimal === undefined ? mark === groupMark() && places < 3 : mark !== decimal;
+    if (!isPoint || isGroup) return parts.join('');
+    if (mark !== (decimal ?? decimalMark()) || places < 3) return twoMeanings(whole.join(''), last, places);
   }
-  const parts = /^(.+)([.,])(\d+)$/.exec(text);
-  const [, whole = '', mark = '', fraction = ''] = parts ?? [];
-  const isGrouped =
-    (thousands.test(whole) || lakhs.test(whole) || pointedThousands.test(whole) || /^\d{1,3}\.\d{3}$/.test(whole)) &&
-    !whole.includes(mark);
-  if (!/^\d+$/.test(whole) && !isGrouped) return unreadable;
-  if (mark === '.' && fraction.length === 3 && places < 3 && /^[1-9]\d{0,2}$/.test(whole))
-    return twoMeanings(text, places);
-  return `${whole.replace(/\D/g, '')}.${fraction}`;
+  const others = marks.slice(0, -1);
+  if (!isPoint || others.includes(mark) || new Set(others).size > 1 || (others !== '' && !isGrouped(whole)))
+    return unreadable;
+  return last.length > places && /^0*$/.test(last.slice(places))
+    ? twoMeanings(whole.join(''), last, places)
+    : `${whole.join('')}.${last}`;
 }
 
-function twoMeanings(text: string, places: number): TypedAmount {
-  const [whole = '', fraction = ''] = text.split(/[.,]/);
-  const [more, less] = [`${whole}${fraction}`.replace(/^0+(?=\d)/, ''), `${whole}.${fraction.slice(0, places)}`];
-  return {
-    wrong:
-      places === 0
-        ? `Is this ${more}? Write it without a point.`
-        : `Is this ${more}, or ${less}? Write one of the two.`,
-  };
+/** Asks whether the mark groups digits or separates decimals. */
+function twoMeanings(whole: string, fraction: string, places: number): TypedAmount {
+  const more = `${whole}${fraction}`.replace(/^0+(?=\d)/, '');
+  if (places === 0 && /[1-9]/.test(fraction)) return { wrong: `Is this ${more}? Write it without a point.` };
+  const less = `${whole}${places === 0 ? '' : decimalMark()}${fraction.slice(0, places)}`;
+  return { wrong: `Is this ${more}, or ${less}? Write one of the two.` };
 }
 
 /** Adds two amounts from the API, the second with this sign. Pure. */

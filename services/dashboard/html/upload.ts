@@ -51,7 +51,8 @@ export function readFields(body: Buffer): URLSearchParams {
 
 /**
  * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, the name of the file in
- * `…_name`, and the SHA-256 of its bytes in `…_sha256`.
+ * `…_name`, and the SHA-256 of its text in `…_sha256`: the
+ * same if the file is saved again in another encoding or with other line ends.
  */
 export function addUploads(app: FastifyInstance): void {
   app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, payload: IncomingMessage) => {
@@ -60,10 +61,11 @@ export function addUploads(app: FastifyInstance): void {
     for (const [name, value] of form) {
       if (typeof value === 'string') fields.append(name, value);
       else {
-        const bytes = new Uint8Array(await value.arrayBuffer());
-        fields.append(name, fileText(bytes));
+        const text = fileText(new Uint8Array(await value.arrayBuffer()));
+        const lines = text.replaceAll(/\r\n?/g, '\n').replace(/\n*$/, '\n');
+        fields.append(name, text);
         fields.append(`${name}_name`, value.name);
-        fields.append(`${name}_sha256`, createHash('sha256').update(bytes).digest('hex'));
+        fields.append(`${name}_sha256`, createHash('sha256').update(lines).digest('hex'));
       }
     }
     return fields;

@@ -80,11 +80,11 @@ const hidden = (page: string, name: string) => new RegExp(`name="${name}" value=
 const commands = () => made.sent.filter(({ headers }) => headers['ce_type']?.includes('command.create_batch.'));
 
 /** Sends the form with a file, like a browser. */
-async function upload(fields: Record<string, string>, text: string, at = made) {
+async function upload(fields: Record<string, string>, text: string | Buffer, at = made) {
   const person = at.signedIn(clerk);
   const form = new FormData();
   for (const [name, value] of Object.entries({ csrf_token: person.session.csrf, ...fields })) form.append(name, value);
-  form.append('file', new Blob([text], { type: 'text/csv' }), 'wages <b>.csv');
+  form.append('file', new Blob([text as string], { type: 'text/csv' }), 'wages <b>.csv');
   const encoded = new Response(form);
   const answer = await at.app.inject({
     method: 'POST',
@@ -174,6 +174,19 @@ describe('a file', () => {
     expect(JSON.parse(String(asksFor[0]?.value))).toMatchObject({
       external_id: createHash('sha256').update(file).digest('hex'),
     });
+  });
+
+  it.each([
+    ['with other line ends', file.replaceAll('\n', '\r\n')],
+    ['with carriage returns alone', file.replaceAll('\n', '\r')],
+    ['with a byte order mark', `\ufeff${file}`],
+    ['without its last line end, or with more', file.trimEnd()],
+    ['in UTF-16', Buffer.from(`\ufeff${file}`, 'utf16le')],
+  ])('that was sent before is known if it was saved again %s', async (_how, again) => {
+    answers['list_batches'] = ({ external_id }) =>
+      external_id === createHash('sha256').update(file).digest('hex') ? sentOnce('another form') : ok({ items: [] });
+    const { answer } = await upload({}, again);
+    expect(visibleText(answer.body)).toContain('same content was sent before');
   });
 
   it('of which nothing was posted before needs no tick', async () => {
