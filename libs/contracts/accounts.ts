@@ -126,7 +126,7 @@ export const accountEndpoints = {
       .strictObject({
         client_id: field.id,
         account_type: accountType,
-        currency: field.currency,
+        currency: field.currencyInUse,
         initial_deposit: field.orNumber(0, field.amount(true)),
         status: accountStatus.default('Active'),
         account_number: accountNumber.nullish(),

@@ -133,6 +133,54 @@ describe('bodies', () => {
   });
 });
 
+describe('a withdrawn currency', () => {
+  const opening = (currency: string) =>
+    endpoints.open_account.body.safeParse({ client_id: 'a', account_type: 'Savings', currency });
+
+  it.each([
+    ['BGN', '2026-01-01'],
+    ['ANG', '2025-03-31'],
+    ['ZWL', '2024-09-01'],
+    ['SLL', '2024-01-01'],
+    ['HRK', '2023-01-01'],
+    ['CUC', '2021-06-01'],
+  ])('opens no account, and the error names it and the day: %s', (currency, day) => {
+    // contract: money-12
+    expect(problems(endpoints.open_account.body, { client_id: 'a', account_type: 'Savings', currency })).toEqual([
+      'currency: unsupported_currency',
+    ]);
+    expect(opening(currency).error?.issues[0]?.message).toBe(`${currency} was withdrawn on ${day}`);
+  });
+
+  it.each(['EUR', 'XCG', 'ZWG', 'SLE', 'CUP', 'XAD', 'CHE'])(
+    'has a successor or a neighbour that opens accounts: %s',
+    (currency) => {
+      expect(opening(currency).success).toBe(true);
+    },
+  );
+
+  it.each(['XAU', 'XTS', 'XXX', 'XDR', 'DEM', 'bgn'])(
+    'is not what is not a currency with minor units: %s',
+    (currency) => {
+      expect(opening(currency).error?.issues[0]?.message).toBe('must be an ISO 4217 currency code in upper case');
+    },
+  );
+
+  it('is posted in the accounts that there are, and found', () => {
+    // contract: money-12
+    const amount = new NumberText('10.50');
+    for (const [schema, body] of [
+      [endpoints.create_transaction.body, { ...payment, currency: 'BGN' }],
+      [endpoints.create_transfer.body, { from_account_id: 'a', to_account_id: 'b', amount, currency: 'BGN' }],
+      [endpoints.place_hold.body, { amount, currency: 'BGN' }],
+      [endpoints.list_accounts.query, { currency: 'BGN' }],
+      [endpoints.list_transactions.query, { currency: 'BGN' }],
+      [endpoints.get_posting_statistics.query, { currency: 'BGN' }],
+    ] as const)
+      expect(problems(schema, body)).toEqual([]);
+  });
+});
+
 describe('parameters', () => {
   it.each([
     ['a statement', endpoints.get_statement.query],

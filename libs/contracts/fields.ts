@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
-import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor } from './money.ts';
+import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor, withdrawnOn } from './money.ts';
 import { text, textWithoutNul } from './texts.ts';
 import { violation } from './violation.ts';
 
@@ -10,14 +10,20 @@ import { violation } from './violation.ts';
  * drops the default and examples of a transformed field).
  */
 
-export const currency = z
-  .string()
-  .transform((value, ctx) =>
-    isCurrency(value)
-      ? value
-      : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
-  )
-  .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
+function currencyThat(isAccepted: (code: string) => boolean) {
+  const wrong = (code: string) => {
+    const day = withdrawnOn(code);
+    return day === undefined ? 'must be an ISO 4217 currency code in upper case' : `${code} was withdrawn on ${day}`;
+  };
+  return z
+    .string()
+    .transform((value, ctx) => (isAccepted(value) ? value : violation(ctx, 'unsupported_currency', wrong(value))))
+    .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
+}
+
+export const currency = currencyThat(isCurrency);
+/** A currency in which accounts are opened. */
+export const currencyInUse = currencyThat((code) => isCurrency(code) && withdrawnOn(code) === undefined);
 
 /** Parses a JSON number to its exact decimal value. Requires > 0, or >= 0 if `zero` is true. */
 export function amount(zero: boolean) {

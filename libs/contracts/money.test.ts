@@ -1,3 +1,5 @@
+import cldr from 'cldr-core/supplemental/currencyData.json' with { type: 'json' };
+import iso from 'currency-codes';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -9,6 +11,7 @@ import {
   maxDecimalLength,
   maxMinor,
   toMinor,
+  withdrawnOn,
 } from './money.ts';
 
 describe('currencies', () => {
@@ -21,6 +24,70 @@ describe('currencies', () => {
     expect(currencies.length).toBe(new Set(currencies).size);
     expect([...currencies].sort()).toEqual(currencies);
     for (const code of currencies) expect(code).toMatch(/^[A-Z]{3}$/);
+  });
+
+  const inUse = currencies.filter((code) => withdrawnOn(code) === undefined);
+  /** Returns what only the first list has, and what only the second has. */
+  const differences = (a: readonly string[], b: readonly string[]) => [
+    a.filter((code) => !b.includes(code)).sort(),
+    b.filter((code) => !a.includes(code)).sort(),
+  ];
+  const noMinorUnits = ['XAG', 'XAU', 'XBA', 'XBB', 'XBC', 'XBD', 'XDR', 'XPD', 'XPT', 'XSU', 'XTS', 'XUA', 'XXX'];
+
+  it('are those of ISO 4217: of its list of 2024 all but later amendments, with the same decimal places', () => {
+    const added = ['XAD', 'XCG'];
+    const removed = ['ANG', 'BGN', 'CUC'];
+    expect(iso.publishDate).toBe('2024-06-25');
+    expect(differences(inUse, iso.codes())).toEqual([added, [...removed, ...noMinorUnits].sort()]);
+    expect(
+      currencies.filter((code) => !added.includes(code) && iso.code(code)?.digits !== currencyDigits(code)),
+    ).toEqual([]);
+  });
+
+  it('are those that CLDR knows as in use, and were withdrawn when it says, or when ISO 4217 did', () => {
+    // The last days as legal tender of each currency in each region.
+    const ends = Map.groupBy(
+      Object.values(cldr.supplemental.currencyData.region)
+        .flat()
+        .flatMap((each) => Object.entries(each)),
+      ([code]) => code,
+    );
+    const endOf = (code: string) =>
+      ends
+        .get(code)
+        ?.map(([, use]) => ('_to' in use ? use._to : '9999'))
+        .sort()
+        .at(-1) ?? '';
+    const used = [...ends.keys()].filter((code) => endOf(code) > '2026-11-27');
+    expect(differences(inUse, used)).toEqual([
+      // ISO 4217 lists it, although El Salvador has paid in USD since 2001.
+      ['SVC'],
+      // Not in ISO 4217: the yuan outside of China. Without minor units: the others.
+      ['CNH', ...noMinorUnits],
+    ]);
+    const days = ['CUC', 'HRK', 'SLL', 'ZWL', 'ANG', 'BGN'].map((code) => [code, withdrawnOn(code), endOf(code)]);
+    expect(days).toEqual([
+      ['CUC', '2021-06-01', '2021-06-01'],
+      // Both were paid with for some days or weeks after the euro.
+      ['HRK', '2023-01-01', '2023-01-14'],
+      ['SLL', '2024-01-01', '2023-12-31'],
+      ['ZWL', '2024-09-01', '2024-08-31'],
+      // For three months beside XCG.
+      ['ANG', '2025-03-31', '2025-06-30'],
+      ['BGN', '2026-01-01', '2026-01-31'],
+    ]);
+  });
+
+  it('differ from Intl only for reasons', () => {
+    const funds = ['BOV', 'CHE', 'CHW', 'CLF', 'COU', 'MXV', 'USN', 'UYI', 'UYW'];
+    const notCash = ['VED', 'XAD'];
+    const withdrawn = ['ANG', 'BGN', 'CUC', 'HRK', 'SLL', 'ZWL'];
+    const unitsOfAccount = ['XDR', 'XSU'];
+    expect(differences(inUse, Intl.supportedValuesOf('currency'))).toEqual([
+      [...funds, ...notCash].sort(),
+      [...withdrawn, ...unitsOfAccount].sort(),
+    ]);
+    expect(withdrawn.filter((code) => withdrawnOn(code) === undefined)).toEqual([]);
   });
 
   it('throw if they are unknown', () => {

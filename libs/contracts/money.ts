@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 /**
  * Money without floating point: the source text of a JSON number in REST, a decimal string in messages, and
- * integer minor units (bigint) in the ledger. Decimal places per currency are those of ISO 4217, list one of
- * 2025-05-12 (`Intl` disagrees for 29 currencies).
+ * integer minor units (bigint) in the ledger. Currencies and their decimal places are those of ISO 4217, list one as
+ * of amendment 180 (2026-01-01); `Intl` has other decimal places for 29 of them.
  */
 const digitsByCurrency = new Map<string, number>();
 const codesByDigits: Record<number, string> = {
@@ -20,6 +20,22 @@ const codesByDigits: Record<number, string> = {
 for (const [digits, codes] of Object.entries(codesByDigits)) {
   for (const code of codes.split(' ')) digitsByCurrency.set(code, Number(digits));
 }
+
+/**
+ * The days on which currencies were withdrawn. No account is opened in them. Those that are listed above had accounts,
+ * which go on.
+ */
+const withdrawals = new Map([
+  ['CUC', '2021-06-01'],
+  ['HRK', '2023-01-01'],
+  ['SLL', '2024-01-01'],
+  ['ZWL', '2024-09-01'],
+  ['ANG', '2025-03-31'],
+  ['BGN', '2026-01-01'],
+]);
+
+/** Returns the day on which a currency was withdrawn, or undefined if it was not. */
+export const withdrawnOn = (code: string): string | undefined => withdrawals.get(code);
 
 /** The largest amount and customer balance in minor units. 15 digits survive any IEEE double unchanged. */
 export const maxMinor = 10n ** 15n - 1n;
