@@ -11,6 +11,8 @@ export async function resolveAccountId(bank: Bank, name: string): Promise<string
 
 /** Parses an option that is a decimal which a JavaScript number represents unchanged. */
 export function parseAmount(text: string): number {
+  // 1.500 may be meant as 1500, and 1.5 needs no zeros.
+  if (/\.\d{2,}0$/.test(text)) throw new InvalidArgumentError('must have no zeros behind the second decimal place.');
   if (/^\d{1,15}(\.\d{1,4})?$/.test(text) && text.replace(/\D|^0+/g, '').length <= 15) return Number(text);
   throw new InvalidArgumentError('must be an amount such as 250.75.');
 }

@@ -119,7 +119,7 @@ const shared = {
       example: meaning.invalidExample('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),
     },
     unsupported_currency: {
-      meaning: 'The currency is not an ISO 4217 code in upper case.',
+      meaning: 'The currency is not an ISO 4217 code in upper case, or no accounts are opened in it any more.',
       action: 'Correct it.',
       example: meaning.invalidExample(
         'currency',

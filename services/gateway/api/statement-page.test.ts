@@ -89,6 +89,24 @@ test('a caller that accepts HTML gets the whole period on one page, with the ban
   await app.close();
 });
 
+test('where clocks are set back, the period and the entries of both hours are told apart', async () => {
+  // contract: envelope-23
+  setBankFormats({ timeZone: 'Europe/Berlin', locale: undefined });
+  const [from, to] = ['2026-10-25T00:30:00.000Z', '2026-10-25T01:30:00.000Z'];
+  const { app, keyHeader } = await testApp(({ name }) => {
+    if (name === 'get_account') return ok(samples.master);
+    if (name === 'get_client') return ok(samples.client);
+    const one = page(1, 3, 2);
+    const entries = one.entries.map((entry, at) => ({ ...entry, created_at: `2026-10-25T0${at}:45:00.000Z` }));
+    return ok({ item: { ...one, from, to, entries } });
+  });
+  const { payload } = await app.inject({ url: `${url}?from=${from}&to=${to}`, headers: { ...keyHeader(), ...asPage } });
+  const text = visibleText(payload);
+  expect(text).toContain('Period from 2026-10-25 02:30:00 GMT+2 to before 2026-10-25 02:30:00 GMT+1');
+  expect(text).toMatch(/2026-10-25 02:45:00 GMT\+2 Deposit Payment 1.*2026-10-25 02:45:00 GMT\+1 Deposit Payment 2/);
+  await app.close();
+});
+
 test('the page needs nothing but itself: its policy allows its own style and nothing else', async () => {
   // contract: accounts-27
   const { app, keyHeader } = await bank();
