@@ -80,12 +80,13 @@ function buildRequest(
           : `${path}?${new URLSearchParams([...rest].map(([name, value]) => [name, String(value)] as [string, string]))}`,
     };
   const body = JSON.stringify(Object.fromEntries(rest));
-  if (method === 'PATCH') return { method, path, body, ...(ifMatch === undefined ? {} : { ifMatch }) };
+  const condition = ifMatch === undefined ? {} : { ifMatch };
+  if (method === 'PATCH') return { method, path, body, ...condition };
   if (method === 'DELETE') return { method, path };
   const key = idempotencyKey ?? newKey();
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
-  return { method, path, body, idempotencyKey: key };
+  return { method, path, body, idempotencyKey: key, ...condition };
 }
 
 /** 128 random bits; browsers provide crypto.randomUUID only in secure contexts. */

@@ -5,8 +5,8 @@ export interface CallOptions {
    */
   idempotencyKey?: string;
   /**
-   * For a PATCH: the ETag of the version to change. If the resource has changed since, the bank
-   * responds with version_mismatch.
+   * For a PATCH and changeAccountStatus: the ETag of the version to change. If the resource has changed
+   * since, the bank responds with version_mismatch.
    */
   ifMatch?: string;
   /** Called with the response headers of a call that is not a list; for example, to get its ETag for ifMatch. */

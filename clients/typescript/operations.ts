@@ -761,7 +761,7 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Account>;
-  /** Activate, deactivate, or freeze an account. Scope: accounts:status. */
+  /** Activate, deactivate, or freeze an account. With `If-Match`, the status is changed only if the account still has this `ETag`, or has the requested status already. Scope: accounts:status. */
   changeAccountStatus(input: {
     account_id: string;
     status: 'Active' | 'Inactive' | 'Frozen';

@@ -148,15 +148,19 @@ function failureReason({ message, cause }: TypeError | DOMException): string {
 }
 
 /** The pause before the request is repeated, in ms; undefined if it must not be repeated. */
-function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, attempt: number): number | undefined {
+function repeatAfter(
+  outcome: BankError | NoAnswerError,
+  { method, ifMatch }: Request,
+  attempt: number,
+): number | undefined {
   const status = outcome instanceof BankError ? outcome.status : 0;
   // If nothing was executed, any request may be repeated. Otherwise a PATCH, which has no key, could
-  // undo changes that others made meanwhile.
+  // undo changes that others made meanwhile, unless it states the version to change.
   const mayRepeat =
     status === 408 ||
     status === 429 ||
     status === 503 ||
-    (method !== 'PATCH' && method !== 'DELETE' && (status === 0 || status === 504));
+    ((method === 'PATCH' ? (ifMatch ?? '*').trim() !== '*' : method !== 'DELETE') && (status === 0 || status === 504));
   if (!mayRepeat) return undefined;
   const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);
   return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accountSchema, accountStatus } from './accounts.ts';
+import { accountReplySchema, accountSchema, accountStatus } from './accounts.ts';
 import { money } from './money.ts';
 import { type EndpointRows, event, example, field, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
@@ -41,6 +41,10 @@ export const statusEndpoints = {
         ),
       )
       .meta(field.needsWhen('status', 'Frozen', 'reason')),
+    result: accountSchema,
+    versioned: true,
+    description:
+      'With `If-Match`, the status is changed only if the account still has this `ETag`, or has the requested status already.',
     errors: ['client_erased', 'approval_required'],
     requests: {
       freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },
@@ -65,12 +69,18 @@ export const statusMessages = {
       status: accountStatus,
       reason: freezeReason.nullable(),
       note: message.text,
+      if_match: z.array(z.string()).optional(),
     },
-    accountSchema,
+    accountReplySchema,
   ),
   /** A step of the status saga. The ledger decides the previous and new status, no-ops, and the order. */
   change_ledger_account_status: message.ledger.command(
-    { transition_id: message.id, account_id: message.accountId, status: accountStatus },
+    {
+      transition_id: message.id,
+      account_id: message.accountId,
+      status: accountStatus,
+      if_match: z.array(z.string()).optional(),
+    },
     z.object({
       account_id: message.id,
       from_status: accountStatus,

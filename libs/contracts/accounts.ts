@@ -39,15 +39,22 @@ export const numberPrefixes: Record<AccountType, string> = {
 const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });
 export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
+/** Replies to the gateway have the version of the status, which is not shown: it is part of the entity tag. */
+const forTag = { status_version: z.number().int().optional() };
+export const accountReplySchema = accountSchema.extend(forTag);
+export type AccountReply = z.infer<typeof accountReplySchema>;
+
 /** The data that the ledger stores of an account. */
-const ledgerAccountSchema = accountSchema.pick({
-  account_id: true,
-  account_number: true,
-  currency: true,
-  status: true,
-  balance: true,
-  available_balance: true,
-});
+const ledgerAccountSchema = accountSchema
+  .pick({
+    account_id: true,
+    account_number: true,
+    currency: true,
+    status: true,
+    balance: true,
+    available_balance: true,
+  })
+  .extend(forTag);
 export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
 
 export const accountBalanceSchema = accountSchema.pick({
@@ -117,11 +124,14 @@ export const accountEndpoints = {
     summary: 'Get an account',
     scope: 'accounts:read',
     result: accountSchema,
+    versioned: true,
   },
   open_account: {
     route: 'POST /accounts',
     summary: 'Open an account for a client',
     scope: 'accounts:write',
+    result: accountSchema,
+    versioned: true,
     body: z
       .strictObject({
         client_id: field.id,
@@ -174,7 +184,7 @@ export const accountMessages = {
       migrated: z.boolean().optional(),
       ...givenNames,
     },
-    accountSchema,
+    accountReplySchema,
   ),
   /** A step of the opening saga. The reply goes to `accounts.commands`. */
   open_ledger_account: message.ledger.command(

@@ -178,7 +178,7 @@ export const clientEndpoints = {
     description:
       'Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number; the audit log records their previous values. With `If-Match`, the client is changed only if it still has this `ETag`.',
     versioned: true,
-    errors: ['client_erased', 'version_mismatch', 'duplicate_ussd_phone', 'duplicate_external_id'],
+    errors: ['client_erased', 'duplicate_ussd_phone', 'duplicate_external_id'],
     requests: {
       address: { address: '12 St James Square' },
       name: { last_name: 'King' },

@@ -105,7 +105,13 @@ function complete([name, row]: [string, Row]): [string, Endpoint] {
     name,
     {
       ...endpoint,
-      errors: [...notFoundErrors(path), ...listErrors(shape), ...errors, ...writeErrors(method, message)],
+      errors: [
+        ...notFoundErrors(path),
+        ...listErrors(shape),
+        ...errors,
+        ...(takesIfMatch(endpoint) ? ['version_mismatch' as const] : []),
+        ...writeErrors(method, message),
+      ],
     },
   ];
 }
@@ -155,6 +161,11 @@ export const endpoints = Object.fromEntries(Object.entries<Row>(rows).map(comple
  */
 export function neededScopes({ scope, alsoRequires }: Pick<Endpoint, 'scope' | 'alsoRequires'>): (readonly Scope[])[] {
   return [scope, alsoRequires].flatMap((needed) => (needed === null || needed === undefined ? [] : [[needed].flat()]));
+}
+
+/** Reports whether the endpoint checks If-Match: it reads or changes a resource that has an ETag. */
+export function takesIfMatch({ versioned, success }: Pick<Endpoint, 'versioned' | 'success'>): boolean {
+  return versioned === true && success !== 201;
 }
 
 /** Reports whether the endpoint returns pages with a Link to the next one. */

@@ -99,6 +99,12 @@ export const refusalSchema = z.object({
 });
 export type Refusal = z.infer<typeof refusalSchema>;
 
+/** The name of the kind of error, the same for each occurrence. */
+const titleFor = (code: ErrorCode): string => {
+  const entry: { status: number; title?: string } = errorCodes[code];
+  return entry.title ?? `${code.charAt(0).toUpperCase()}${code.slice(1).replaceAll('_', ' ')}`;
+};
+
 /** Creates a refusal. The message of a business error begins with the error's title. */
 export function refusal<C extends ErrorCode>(
   code: C,
@@ -150,3 +156,26 @@ export const errorBodySchema = z.object({
   request_id: z.string(),
 });
 export type ErrorBody = z.infer<typeof errorBodySchema>;
+
+/** The same error as problem details (RFC 9457), for clients that accept `application/problem+json`. */
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int().min(400).max(599),
+  detail: z.string(),
+  instance: z.string(),
+  ...errorBodySchema.omit({ status: true, message: true }).shape,
+});
+
+/** Returns the problem details of an error. Its type and its instance are names, not addresses. */
+export function toProblem({ status: _error, message, code, ...rest }: ErrorBody): z.infer<typeof problemSchema> {
+  return {
+    type: `urn:core-banking:error:${code}`,
+    title: titleFor(code),
+    status: errorCodes[code].status,
+    detail: message,
+    instance: `urn:core-banking:request:${encodeURIComponent(rest.request_id)}`,
+    code,
+    ...rest,
+  };
+}

@@ -8,6 +8,29 @@ export function computeEtag(resource: object): string {
   return `"${hash('sha256', JSON.stringify(sortKeys(resource, true))).slice(0, 32)}"`;
 }
 
+/** What the ledger keeps of an account and changes. */
+interface LedgerState {
+  status: string;
+  status_version: number;
+  balance: string;
+  available_balance?: string | undefined;
+}
+
+const half = (value: object) => hash('sha256', JSON.stringify(sortKeys(value, true))).slice(0, 16);
+
+/**
+ * Returns the first half of an account's entity tag, which the ledger computes, too: it decides whether a condition is met.
+ * Everything else of an account only changes together with its status, or when its client is erased.
+ */
+export function ledgerVersion({ status, status_version, balance, available_balance = balance }: LedgerState): string {
+  return half([status, status_version, balance, available_balance]);
+}
+
+/** Returns the entity tag of an account as it is shown, which changes with every posting and hold, too. */
+export function accountEtag(shown: Omit<LedgerState, 'status_version'>, status_version: number): string {
+  return `"${ledgerVersion({ ...shown, status_version })}${half(shown)}"`;
+}
+
 /** Returns JSON with the keys of every object in order, and without those that are null unless `keepsNull`. */
 export function sortKeys(value: unknown, keepsNull: boolean): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -22,6 +45,11 @@ export function sortKeys(value: unknown, keepsNull: boolean): unknown {
 
 /** The maximum number of tags in an If-Match. No client needs more. */
 const maxTags = 100;
+
+/** Reports whether If-None-Match names this tag, weak or not, or any: the client then has the current version. Pure. */
+export function isKnown(tag: string, ifNoneMatch: string): boolean {
+  return ifNoneMatch.trim() === '*' || ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
+}
 
 /**
  * Returns the tags of an If-Match header that have the form of ours, or undefined if any version matches. Weak

@@ -51,7 +51,7 @@ export interface EndpointRow {
   pending?: true;
   /** Returns an HTML page made for paper if the request accepts one. */
   printed?: true;
-  /** The response has an ETag, which a PATCH accepts in If-Match. */
+  /** The response has an ETag, which reads and changes of the resource accept in If-Match. */
   versioned?: true;
   /** The message that the endpoint sends. For a read composed of several messages, the first one. */
   message?: `${string}_${string}` | null;

@@ -86,7 +86,7 @@ describe('routes', () => {
     expect([wrong.statusCode, wrong.json().code, wrong.headers['allow']]).toEqual([
       405,
       'method_not_allowed',
-      'GET, HEAD, PATCH',
+      'GET, HEAD, PATCH, OPTIONS',
     ]);
   });
 
@@ -242,7 +242,12 @@ describe('headers', () => {
     const limited = await testApp(() => 'not_sent', { rateLimitPerMinute: 2 });
     const [mine, others] = [limited.keyHeader(), limited.keyHeader()];
     const call = (headers: Record<string, string>) => limited.app.inject({ method: 'GET', url: '/', headers });
-    expect((await call(mine)).headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '1' });
+    expect((await call(mine)).headers).toMatchObject({
+      'ratelimit-policy': '"requests";q=2;w=60',
+      ratelimit: expect.stringMatching(/^"requests";r=1;t=(60|[1-5]?\d)$/),
+      'ratelimit-limit': '2',
+      'ratelimit-remaining': '1',
+    });
     expect((await call(mine)).headers['ratelimit-remaining']).toBe('0');
     const third = await call(mine);
     expect([third.statusCode, third.json().code]).toEqual([429, 'rate_limited']);

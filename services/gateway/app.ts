@@ -3,19 +3,20 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import { logRefused } from '#libs/service/refused-requests.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from './access/auth.ts';
-import { checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
+import { answerOptions, checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
 import { createTokenVerifier, type TokenOptions } from './access/tokens.ts';
 import { addRoutes, type RouteDependencies } from './api/routes.ts';
 import type { AuditRecords } from './audit/audit-records.ts';
-import { checkCodings, parseBody, type Received, receiveBody } from './http/body.ts';
+import { acceptPatch, checkCodings, mergePatch, parseBody, type Received, receiveBody } from './http/body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './http/client-errors.ts';
 import { createCors } from './http/cors.ts';
 import { addDocs } from './http/docs.ts';
-import { internalError, Refused, refuse, sendRefusal, toRefusal } from './http/errors.ts';
+import { internalError, Refused, refuse, sendRefusal, toRefusal, unsupportedType } from './http/errors.ts';
 import { addSecurityText } from './http/security-text.ts';
 import { traceRequests } from './http/trace.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
@@ -73,6 +74,11 @@ const securityHeaders = {
   'x-frame-options': 'DENY',
 };
 
+/** The paths whose resources can be patched. */
+const patchable = new Set<string | undefined>(
+  Object.values(endpoints).flatMap(({ method, path }) => (method === 'PATCH' ? [path] : [])),
+);
+
 /** Successful operations that are reported to a SIEM, in addition to refusals. */
 const reportedToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key', 'sign_in', 'sign_out']);
 
@@ -111,8 +117,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   app.server.on('request', rememberLatest);
   // Without a listener, Node would close the connection of a CONNECT without a response.
-  app.server.on('connect', (_request, socket) =>
-    answerClientError(deps.logger, new Error('CONNECT'), socket as Socket),
+  app.server.on('connect', (request, socket) =>
+    answerClientError(deps.logger, new Error('CONNECT'), socket as Socket, request),
   );
   // For an unknown Expect, Node would respond with 417 and an empty body, before authentication.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
@@ -151,6 +157,7 @@ function createRequestPipeline(
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
+    if (patchable.has(request.routeOptions?.url)) reply.header('accept-patch', acceptPatch);
     // No client may send its next request on a connection that is about to be closed.
     if (deps.isDraining?.() === true) reply.header('connection', 'close');
     cors.mark(request, reply);
@@ -165,7 +172,7 @@ function createRequestPipeline(
       await gate(request, reply);
       const refused = checkRoute(request);
       if (refused) throw refused;
-      return undefined;
+      return request.method === 'OPTIONS' ? answerOptions(request, reply) : undefined;
     },
     refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply);
@@ -200,10 +207,13 @@ function receiver(app: FastifyInstance, held: BodyMemoryLimit): Receive {
 
 function takeJsonOnly(app: FastifyInstance, receive: Receive, held: BodyMemoryLimit): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', (request, payload, done) => {
+  app.addContentTypeParser(['application/json', mergePatch], (request, payload, done) => {
     receive(request, payload, (error, body) => {
       try {
         if (error) throw error;
+        const isPatch = request.method === 'PATCH';
+        if (!isPatch && request.headers['content-type']?.toLowerCase().startsWith(mergePatch))
+          throw new Refused(unsupportedType);
         checkCodings(request.headers);
         const parsed = held.timed(bodySender(request), () => parseBody(body));
         done(null, parsed);

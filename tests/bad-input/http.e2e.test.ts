@@ -203,7 +203,7 @@ describe('request lines', () => {
     expect(await refused(line(text))).toBe(400);
   });
 
-  it.each(['TRACE', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND', 'QUERY', 'M-SEARCH', 'PURGE', 'LINK'])(
+  it.each(['TRACE', 'PUT', 'DELETE', 'PROPFIND', 'QUERY', 'M-SEARCH', 'PURGE', 'LINK'])(
     '%s is 401, then 405',
     async (method) => {
       for (const path of ['/', '/clients', '/transactions/x', 'http://example.com/clients']) {
@@ -218,9 +218,21 @@ describe('request lines', () => {
     expect([answers.map(({ status }) => status), closed]).toEqual([[400], true]);
   });
 
-  it('OPTIONS *, upgrades, and HTTP/1.0 without Host are ordinary requests', async () => {
-    expect(await refused(line('OPTIONS * HTTP/1.1'))).toBe(404);
+  it('the asterisk is the whole server, for OPTIONS only', async () => {
+    // contract: envelope-23
+    for (const target of ['*', '/clients', 'http://elsewhere.example', 'http://elsewhere.example/clients']) {
+      const { answers } = await exchange(base, line(`OPTIONS ${target} HTTP/1.1`), { quietMs: 20 });
+      expect(answers.map(({ status }) => status)).toEqual([204]);
+      expect(answers[0]?.head).toMatch(/\r\nallow: GET, HEAD, .*OPTIONS/);
+    }
     expect(await refused(line('OPTIONS * HTTP/1.1', 'Host: x\r\n'))).toBe(401);
+    for (const method of ['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'TRACE'])
+      expect(await refused(line(`${method} * HTTP/1.1`))).toBe(400);
+    for (const target of ['*?x=1', '*/', '**', '*clients', 'ftp://elsewhere.example/', 'http:/clients'])
+      for (const method of ['GET', 'OPTIONS']) expect(await refused(line(`${method} ${target} HTTP/1.1`))).toBe(400);
+  });
+
+  it('upgrades, and HTTP/1.0 without Host, are ordinary requests', async () => {
     for (const upgrade of ['websocket', 'h2c', 'TLS/1.0'])
       expect(
         await refused(line('GET /nowhere HTTP/1.1', `${authority}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`)),

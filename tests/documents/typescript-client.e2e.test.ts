@@ -88,6 +88,32 @@ describe('a call is executed once', () => {
     expect([await booked(6), await booked(7)]).toEqual([1, 1]);
   });
 
+  it('changes a client and a status by their ETag, and repeats the change of a client if the connection breaks', async () => {
+    let etag = '';
+    const onHeaders = (headers: Headers) => void (etag = headers.get('etag') ?? '');
+    const { client_id } = await bank.getAccount({ account_id });
+    await bank.getClient({ client_id }, { onHeaders });
+    const ifMatch = etag;
+    await proxy.set({ kind: 'silent' });
+    const call = bank.updateClient({ client_id, address: 'Here' }, { ifMatch });
+    await eventually(async () => (await api.get(`/clients/${client_id}`)).data()['address'] === 'Here');
+    await proxy.set({ kind: 'cut' });
+    await proxy.heal();
+    expect(await call).toMatchObject({ address: 'Here' });
+    expect(await failure(bank.updateClient({ client_id, address: 'There' }, { ifMatch }))).toMatchObject({
+      code: 'version_mismatch',
+    });
+    await bank.getAccount({ account_id }, { onHeaders });
+    const version = { ifMatch: etag };
+    expect(await bank.changeAccountStatus({ account_id, status: 'Inactive' }, version)).toMatchObject({
+      status: 'Inactive',
+    });
+    expect(await failure(bank.changeAccountStatus({ account_id, status: 'Active' }, version))).toMatchObject({
+      code: 'version_mismatch',
+    });
+    await bank.changeAccountStatus({ account_id, status: 'Active' }, { ifMatch: '*' });
+  });
+
   it('reports that a second person must approve, and the result when it is repeated', async () => {
     const [alice, bob] = ['alice', 'bob'].map((name) =>
       createBank({ baseUrl: proxy.url, token: staffToken(world.bank, name) }),

@@ -87,6 +87,22 @@ describe('If-Match', () => {
     expect(await patch(undefined, 'd@example.com')).toMatchObject({ ok: true });
   });
 
+  test('a repeat of a change that was made is answered with the client, whatever version it names', async () => {
+    // contract: clients-29
+    const client_id = await newClient(bank, { ...retail, metadata: { b: '1', a: '2' } });
+    const first = computeEtag(await read(client_id));
+    const patch = (changes: object) => bank.send('update_client', { client_id, changes, if_match: [first] });
+    const changes = { email: 'b@example.com', metadata: { a: '2', b: '1' } };
+    const changed = await patch(changes);
+    expect(await patch(changes)).toEqual(changed);
+    const events = (await readOutboxByKey(bank.pool, client_id)).filter(({ topic }) => topic === 'clients');
+    expect(events).toHaveLength(2);
+    expect(await patch({ ...changes, address: 'x' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'version_mismatch' },
+    });
+  });
+
   test('only one of ten concurrent changes of one version succeeds', async () => {
     const client_id = await newClient(bank);
     const if_match = [computeEtag(await read(client_id))];

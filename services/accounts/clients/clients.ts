@@ -93,15 +93,16 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (!row) return refused(clientNotFound(data.client_id));
   const gone = row.erased_at === null ? undefined : refusedFor(row.client_id, 'erased');
   if (gone) return refused(gone);
-  if (data.if_match?.includes(computeEtag(toClient(row))) === false)
+  const changed = Object.entries(data.changes).filter(
+    ([field, value]) => value !== undefined && !isDeepStrictEqual(value, row[field as keyof Changes]),
+  );
+  // Otherwise a repeat of a change whose answer was lost would be refused (RFC 9110, 13.1.1).
+  if (changed.length > 0 && data.if_match?.includes(computeEtag(toClient(row))) === false)
     return refused(
       refusal('version_mismatch', `client ${data.client_id} has changed: If-Match does not name its current version`),
     );
   const violations = findViolations(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
-  const changed = Object.entries(data.changes).filter(
-    ([field, value]) => value !== undefined && !isDeepStrictEqual(value, row[field as keyof Changes]),
-  );
   if (changed.length === 0) return done(toClient(row), [], { changed_fields: [] });
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };

@@ -1,4 +1,4 @@
-import type { Account } from '#libs/contracts/accounts.ts';
+import type { AccountReply } from '#libs/contracts/accounts.ts';
 import { approvalRequired, isAboveLimit, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
@@ -116,7 +116,8 @@ export async function finishOpenings(client: Queries, finished: Finished[], now:
     const account = accounts.get(step.account_id);
     if (!account) throw new TypeError(`account ${step.account_id} is not opening`);
     if (!body.ok) return refused(body.refusal);
-    const full: Account = { ...account, balance: result?.balance ?? '', available_balance: result?.balance ?? '' };
+    const { balance = '', status_version } = result ?? {};
+    const full: AccountReply = { ...account, balance, available_balance: balance, status_version };
     const { client_id, account_type, currency, status } = account;
     const event = { account, ...askedBy(step.context) };
     const events = [

@@ -1,4 +1,4 @@
-import type { Account } from '#libs/contracts/accounts.ts';
+import type { AccountReply } from '#libs/contracts/accounts.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
@@ -38,13 +38,13 @@ export async function changeAccountStatuses(
     [...accounts.values()].map(({ client_id }) => client_id),
   );
   return asked.map(({ context, data }) => {
-    const { transition_id, account_id, status, reason, note } = data;
+    const { transition_id, account_id, status, reason, note, if_match } = data;
     const account = accounts.get(account_id);
     const bound = context.bound_client_id;
     if (!account || (bound !== undefined && bound !== account.client_id)) return refused(accountNotFound(account_id));
     const gone = refusedFor(account.client_id, clients.get(account.client_id));
     if (gone) return refused(gone);
-    const payload = { transition_id, account_id, status };
+    const payload = { transition_id, account_id, status, if_match };
     const step = { step_id: transition_id, account_id, payload, context, detail: { reason, note } };
     return begun({ ...step, message: 'change_ledger_account_status' });
   });
@@ -60,7 +60,7 @@ export async function finishStatusChange(client: Queries, { step, body }: Finish
   const { from_status, to_status, status_version, balance, available_balance = balance, changed_at } = result;
   const { account_id, step_id: transition_id, context } = step;
   const row = await followStatus(client, account_id, to_status, status_version, changed_at);
-  const account: Account = { ...row, status: to_status, balance, available_balance };
+  const account: AccountReply = { ...row, status: to_status, balance, available_balance, status_version };
   const { reason = null, note = null } = step.detail;
   // The note is free text about a person.
   const details = { from_status, to_status, reason };

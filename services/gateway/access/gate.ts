@@ -1,11 +1,12 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { type Endpoint, endpoints, takesIfMatch } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindFromField } from '#libs/contracts/ids.ts';
 import { maxReportsPerMinute } from '#libs/contracts/sign-ins.ts';
 import { toNetwork } from '#libs/service/networks.ts';
-import { Refused, refuse } from '../http/errors.ts';
+import { acceptPatch } from '../http/body.ts';
+import { Refused, refuse, refuseViolations } from '../http/errors.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
 
@@ -58,14 +59,24 @@ export function createGate(authenticate: Authenticate, limits: RateLimits) {
       throw tooMany(`more than ${reports.max} sign-ins and reports a minute`, reports.ttlInSeconds);
     const counted = await limits.requests?.(request);
     if (!counted || counted.isAllowed) return;
-    reply.header('ratelimit-limit', String(counted.max));
-    reply.header('ratelimit-remaining', String(counted.remaining));
-    reply.header('ratelimit-reset', String(counted.ttlInSeconds));
+    reply.headers(rateLimitFields(counted));
     if (counted.isExceeded) throw tooMany(`more than ${counted.max} requests a minute`, counted.ttlInSeconds);
   };
 }
 
 type Counted = Awaited<ReturnType<RateLimit>>;
+
+/** Returns the fields of the current draft of the IETF (ratelimit-headers-11), and the three of its early ones. */
+function rateLimitFields({ max, remaining, ttlInSeconds }: Extract<Counted, { isAllowed: false }>) {
+  return {
+    'ratelimit-policy': `"requests";q=${max};w=60`,
+    ratelimit: `"requests";r=${remaining};t=${ttlInSeconds}`,
+    'ratelimit-limit': String(max),
+    'ratelimit-remaining': String(remaining),
+    'ratelimit-reset': String(ttlInSeconds),
+  };
+}
+
 /** `isAllowed` is only set by allow lists, which are not used. */
 const isExceeded = (counted: Counted): counted is Extract<Counted, { isAllowed: false }> =>
   !counted.isAllowed && counted.isExceeded;
@@ -89,10 +100,27 @@ export function checkRoute(request: FastifyRequest): Refused | undefined {
   const { scopes, endpoint } = request.routeOptions.config;
   const lacking = scopes?.find((sufficient) => !sufficient.some((scope) => request.caller?.scopes.has(scope)));
   if (lacking) return refuse('insufficient_scope', `the scope ${lacking.join(' or ')} is required`);
-  const isOfBank = endpoint !== undefined && endpoints[endpoint].bankOnly === true;
+  if (endpoint === undefined) return undefined;
+  const isOfBank = endpoints[endpoint].bankOnly === true;
   return isOfBank && request.caller?.boundClientId !== undefined
     ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')
-    : undefined;
+    : checkConditions(request, endpoints[endpoint]);
+}
+
+/**
+ * Refuses the conditions that are not checked here, because a caller relies on them. Those of a read that only save a
+ * transfer (If-None-Match, If-Modified-Since, If-Range) may have no effect. RFC 9110, 13.1.
+ */
+function checkConditions({ headers }: FastifyRequest, endpoint: Endpoint): Refused | undefined {
+  const isMatched = takesIfMatch(endpoint) && headers['if-match'] !== undefined;
+  const named = [
+    ...(isMatched ? [] : ['If-Match', 'If-Unmodified-Since']),
+    ...(endpoint.method === 'GET' ? [] : ['If-None-Match']),
+  ].filter((name) => headers[name.toLowerCase()] !== undefined);
+  if (named.length === 0) return undefined;
+  return refuseViolations(
+    named.map((field) => ({ field, code: 'validation_failed', message: `${field} is not supported here` })),
+  );
 }
 
 /** Returns why the HTTP message itself is refused, or undefined. */
@@ -113,6 +141,9 @@ function checkMessage(request: FastifyRequest): Refused | undefined {
   // RFC 9112, section 3.2: several Host headers are refused (they arrive joined), because a proxy in front of
   // the gateway may have read another one.
   if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
+  // The router would read another path from it. The asterisk is for OPTIONS (RFC 9112, 3.2.4).
+  if (!request.url.startsWith('/') && !(request.method === 'OPTIONS' && request.url === '*'))
+    return refuse('validation_failed', 'the request target must begin with a slash');
   // The router would treat the rest of the path as parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   return undefined;
@@ -141,14 +172,27 @@ export function undecodable(request: FastifyRequest): Refused {
   return refuse('route_not_found', 'the path does not exist');
 }
 
-/** Returns 405 if the path has another method, otherwise 404. */
-function noRoute(request: FastifyRequest): Refused {
+/** Returns the methods of a path, or of all paths for `*`; none if there is no such path. */
+function allowedMethods(request: FastifyRequest): string[] {
   const path = request.url.split('?', 1)[0] ?? '';
-  const matching = [...routes.values()].filter(({ form }) => form.test(path));
-  const methods = [...new Set(matching.flatMap((route) => route.methods))];
+  const matching = [...routes.values()].filter(({ form }) => path === '*' || form.test(path));
+  return matching.length === 0 ? [] : [...new Set([...matching.flatMap((route) => route.methods), 'OPTIONS'])];
+}
+
+/** Returns 404 if the path has no method, otherwise 405, unless the request asks for the methods. */
+function noRoute(request: FastifyRequest): Refused | undefined {
+  const methods = allowedMethods(request);
   if (methods.length === 0) return refuse('route_not_found', 'the path does not exist');
+  if (request.method === 'OPTIONS') return undefined;
   return new Refused(
     refusal('method_not_allowed', `${request.method} is not allowed here, only ${methods.join(', ')}`),
     { allow: methods.join(', ') },
   );
+}
+
+/** Answers OPTIONS, after its path was checked. */
+export function answerOptions(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const methods = allowedMethods(request);
+  if (methods.includes('PATCH')) reply.header('accept-patch', acceptPatch);
+  return reply.header('allow', methods.join(', ')).code(204).send();
 }

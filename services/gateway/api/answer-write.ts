@@ -17,8 +17,7 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
 
   const success = (reply: FastifyReply, { location }: Plan, data: unknown): void => {
     if (location !== undefined && endpoint.success === 201) reply.header('location', location);
-    markVersion(reply, endpoint, data);
-    send(reply, endpoint.success, show(data), form);
+    send(reply, endpoint.success, show(markVersion(reply, endpoint, data)), form);
   };
 
   /** The outcome of the approved request, or the approval while there is none. */

@@ -1,7 +1,9 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AccountReply } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { computeEtag } from '#libs/contracts/etag.ts';
+import { accountEtag, computeEtag, isKnown, parseIfMatch } from '#libs/contracts/etag.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
@@ -23,9 +25,31 @@ export function send(
   return reply.code(status).send(`{"status":"success","data":${JSON.stringify(data)}${complete}${cursor}}`);
 }
 
-/** Sets the ETag of a response that can be used in If-Match. */
-export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): void {
-  if (versioned) reply.header('etag', computeEtag(data as object));
+/**
+ * Sets the ETag of a response that shows a versioned resource, and returns what is shown of it. An account's reply has the
+ * version of its status only for the tag; one from before 0.2.0 lacks it, and gets no tag.
+ */
+export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): unknown {
+  if (!versioned) return data;
+  const { status_version, ...shown } = data as AccountReply | (Client & { status_version?: never });
+  if (!('account_id' in shown)) reply.header('etag', computeEtag(shown));
+  else if (status_version !== undefined) reply.header('etag', accountEtag(shown, status_version));
+  return shown;
+}
+
+/**
+ * Answers a read of a versioned resource by the conditions of its request: 412 if it has another version than If-Match
+ * names, 304 if the caller has its version. Returns whether it answered.
+ */
+export function answeredByVersion({ headers }: FastifyRequest, reply: FastifyReply): boolean {
+  const tag = reply.getHeader('etag');
+  if (typeof tag !== 'string') return false;
+  if (parseIfMatch(headers['if-match'])?.includes(tag) === false)
+    throw refuse('version_mismatch', 'the resource has another version than If-Match names');
+  const { 'if-none-match': known } = headers;
+  if (known === undefined || !isKnown(tag, known)) return false;
+  reply.code(304).send();
+  return true;
 }
 
 /** It does not say that nothing was executed, because the reader may ask for the outcome of another request. */

@@ -86,13 +86,13 @@ const accountPlanners = {
     knownForm('client', body.client_id);
     return planCreate('account_id', bits, (account_id) => ({ account_id, ...body }));
   },
-  change_account_status({ params, body: { status, reason = null, note = null }, bits }) {
+  change_account_status({ params, body: { status, reason = null, note = null }, bits, ifMatch }) {
     const account_id = pathId('account_id', params);
     const transition_id = formatId('transition', bits);
     return {
       id: transition_id,
       key: account_id,
-      data: { transition_id, account_id, status, reason, note },
+      data: { transition_id, account_id, status, reason, note, if_match: ifMatch },
       resource: { account_id, transition_id },
     };
   },

@@ -1,4 +1,4 @@
-import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/accounts.ts';
+import type { Account, AccountMaster, AccountReply, LedgerAccount } from '#libs/contracts/accounts.ts';
 import { bucketForKey, bucketOfId, isId, kindFromField } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
@@ -101,13 +101,19 @@ export async function readPage(name: MessageName, input: ReadInput, deps: ReadDe
 }
 
 /** Combines master data from accounts with balance and status from the ledger, queried concurrently. */
-export async function readAccount({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<Account> {
+export async function readAccount(
+  { params, origin }: ReadInput,
+  { forwarder }: ReadDependencies,
+): Promise<AccountReply> {
   const account_id = pathId('account_id', params);
   const [master, balances] = await Promise.all([
     queryById('get_account', { account_id }, account_id, origin, forwarder),
     forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
   ]);
-  return withBalances([requireData(master)], requireData(balances))[0] as Account;
+  const found = requireData(master);
+  const ledger = requireData(balances);
+  const [account] = withBalances([found], ledger);
+  return { ...(account as Account), status_version: ledger[0]?.status_version };
 }
 
 /** accounts selects the page. One query to the ledger then returns all its balances. */

@@ -6,7 +6,7 @@ import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
 import type { BodyMemoryLimit } from '../overload/body-memory-limit.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
-import { markVersion, send } from './answer.ts';
+import { answeredByVersion, markVersion, send } from './answer.ts';
 import { readApproval, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
@@ -136,8 +136,9 @@ function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies)
     const answer = await ask(input, deps);
     if (list === undefined) {
       await record(answer);
-      markVersion(reply, endpoint, answer);
-      return void send(reply, endpoint.success, endpoint.shape === 'list' ? showAll(answer) : show(answer));
+      const shown = markVersion(reply, endpoint, answer);
+      if (answeredByVersion(request, reply)) return;
+      return void send(reply, endpoint.success, endpoint.shape === 'list' ? showAll(shown) : show(shown));
     }
     const page = answer as Page | Document;
     await record('item' in page ? page.item : page.items);

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
+import { acceptedTypes } from '../http/accept.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
@@ -65,13 +66,7 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
  * programs that accept anything get JSON. Pure.
  */
 export function prefersPage(accept = ''): boolean {
-  const wanted = new Map(
-    accept.split(',').map((part) => {
-      const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
-      const [, q = '1'] = /^q=([01](?:\.\d{0,3})?)$/.exec(parameters.find((one) => one.startsWith('q=')) ?? '') ?? [];
-      return [type, Number(q)] as const;
-    }),
-  );
+  const wanted = acceptedTypes(accept);
   const own = wanted.get(page) ?? 0;
   const json = wanted.get('application/json');
   return own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);

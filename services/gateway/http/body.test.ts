@@ -53,7 +53,7 @@ test.each([
   ['a backslash that takes the end of a string', '{"a":"x\\",1}'],
   ['NaN', '{"a":NaN}'],
   ['a comment', '{"a":1/**/}'],
-  ['a byte order mark', '\ufeff{}'],
+  ['two byte order marks', '\ufeff\ufeff{}'],
   ['a raw control character', '{"a":"\n"}'],
   ['a duplicate key', '{"a":1,"a":2}'],
   ['a duplicate key with equal numbers', '{"a":1,"a":1}'],

@@ -1,7 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { refusal } from '#libs/contracts/errors.ts';
 import { NumberText } from '#libs/contracts/money.ts';
-import { refuse } from './errors.ts';
+import { Refused, refuse } from './errors.ts';
+
+/** RFC 7396. Only a PATCH may have it, where it means what JSON means. */
+export const mergePatch = 'application/merge-patch+json';
+/** The value of Accept-Patch (RFC 5789, 3.1). */
+export const acceptPatch = `application/json, ${mergePatch}`;
 
 const quoteMark = 0x22;
 const backslash = 0x5c;
@@ -26,14 +32,14 @@ const maxTokens = 40_000;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * Parses a JSON body and keeps the source text of its numbers (contract: money). Returns undefined for an empty
- * body. Throws a Refused: body_too_large for more than 40,000 names and values; malformed_json for input that is not
+ * Parses a JSON body, which may begin with a byte order mark, and keeps the source text of its numbers (contract:
+ * money). Returns undefined for an empty body. Throws a Refused: body_too_large for more than 40,000 names and values; malformed_json for input that is not
  * JSON in UTF-8, duplicate keys, `__proto__`, `constructor.prototype`, lone surrogates, NUL, and more than 30 levels.
  */
 export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
-  const text = bytes.toString('utf8');
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
   // These are checked before parsing, because a million values would take long, and thousands of levels would overflow
   // the stack.
   const { tokens, colons, depth, marked } = scan(text);
@@ -88,8 +94,11 @@ export function checkCodings({
   'content-encoding': content = '',
   'transfer-encoding': transfer = 'chunked',
 }: IncomingHttpHeaders): void {
-  const isPlain = /^(identity)?$/i.test(content) && /^chunked$/i.test(transfer);
-  if (!isPlain) throw refuse('unsupported_media_type', 'the body must not be compressed');
+  const isEncoded = !/^(identity)?$/i.test(content);
+  if (!isEncoded && /^chunked$/i.test(transfer)) return;
+  const refused = refusal('unsupported_media_type', 'the body must not be compressed');
+  // Only if it is the reason: otherwise the client would look for the fault in the coding (RFC 9110, 12.5.3).
+  throw new Refused(refused, isEncoded ? { 'accept-encoding': 'identity' } : undefined);
 }
 
 function malformed(message: string) {

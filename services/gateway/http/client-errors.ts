@@ -6,7 +6,7 @@ import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { responseUnderWay } from '#libs/service/connections.ts';
 import { plainAddress } from '#libs/service/networks.ts';
 import { writeRefused } from '#libs/service/refused-requests.ts';
-import { errorBody } from './errors.ts';
+import { errorContent } from './errors.ts';
 
 const ofParser: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),
@@ -30,9 +30,14 @@ export function forgetLatest({ socket, complete }: IncomingMessage): void {
  * Responds to bytes that never became a request with the usual error body, and closes the connection. If an earlier
  * request on the connection is still being processed, the client would mistake this response for that request's, so
  * only that request is answered before the connection is closed. A request that was answered before its body failed
- * gets no second response.
+ * gets no second response. `request`: the request, if it was parsed.
  */
-export function answerClientError(logger: Logger, error: Error & { code?: string }, socket: Socket): void {
+export function answerClientError(
+  logger: Logger,
+  error: Error & { code?: string; rawPacket?: unknown },
+  socket: Socket,
+  request?: IncomingMessage,
+): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   if (!socket.writable) return void socket.destroy();
   const last = latest.get(socket);
@@ -54,14 +59,20 @@ export function answerClientError(logger: Logger, error: Error & { code?: string
     caller: null,
     caller_address: plainAddress(socket.remoteAddress ?? ''),
   });
-  const body = errorBody(refused, id);
+  const parsed = request ?? (last?.req.complete === false ? last.req : undefined);
+  const { type, text } = errorContent(refused, id, parsed ? parsed.headers.accept : acceptIn(error.rawPacket));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Type: ${type}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     'Cache-Control: no-store',
     `X-Request-Id: ${id}`,
     'Connection: close',
   ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroySoon());
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroySoon());
+}
+
+/** Returns the Accept header among bytes that are not a valid request. */
+function acceptIn(bytes: unknown): string | undefined {
+  return Buffer.isBuffer(bytes) ? /\naccept:([^\r\n]*)/i.exec(bytes.toString('latin1'))?.[1] : undefined;
 }

@@ -1,12 +1,15 @@
 import type { FastifyReply } from 'fastify';
 import {
+  type ErrorBody,
   type ErrorCode,
   errorCodes,
   type Refusal,
   refusal,
+  toProblem,
   type Violation,
   violationsRefusal,
 } from '#libs/contracts/errors.ts';
+import { prefersProblem } from './accept.ts';
 
 /** An error response, thrown to the error handler. Its refusal may be shown to callers. */
 export class Refused extends Error {
@@ -36,9 +39,16 @@ export function quote(text: string): string {
   return text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text;
 }
 
-/** Returns the error body (contract: errors-1) as JSON text. */
-export function errorBody({ code, message, errors, details }: Refusal, requestId: string): string {
-  return JSON.stringify({ status: 'error', message, code, request_id: requestId, errors, details });
+/** Returns the error body as text (contract: errors-1, errors-9) and its media type, for a client with this Accept header. */
+export function errorContent(
+  { code, message, errors, details }: Refusal,
+  requestId: string,
+  accept: string | undefined,
+): { type: string; text: string } {
+  const body: ErrorBody = { status: 'error', message, code, request_id: requestId, errors, details };
+  return prefersProblem(accept)
+    ? { type: 'application/problem+json', text: JSON.stringify(toProblem(body)) }
+    : { type: 'application/json; charset=utf-8', text: JSON.stringify(body) };
 }
 
 const retryAfter = { 'retry-after': '1' };
@@ -49,6 +59,7 @@ const challenges: Partial<Record<ErrorCode, Record<string, string>>> = {
   insufficient_scope: { 'www-authenticate': 'Bearer realm="core-banking", error="insufficient_scope"' },
   service_unavailable: retryAfter,
   rate_limited: retryAfter,
+  unsupported_media_type: { accept: 'application/json' },
 };
 
 /** Sends the error body with the status of its code and the given headers. */
@@ -56,13 +67,18 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   const own = challenges[given.code];
   if (own) reply.headers(own);
   if (headers) reply.headers(headers);
-  reply.header('content-type', 'application/json; charset=utf-8');
-  return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
+  const { id, headers: asked } = reply.request;
+  const { type, text } = errorContent(given, id, asked.accept);
+  reply.header('content-type', type);
+  // Bytes, because fastify adds a charset to the type of a text, which problem details do not have.
+  return reply.code(errorCodes[given.code].status).send(Buffer.from(text));
 }
+
+export const unsupportedType = refusal('unsupported_media_type', 'the Content-Type must be application/json');
 
 /** The errors that fastify itself reports, by error code. Its other 4xx errors are malformed requests. */
 const ofFastify: Record<string, Refusal> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal('unsupported_media_type', 'the Content-Type must be application/json'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: unsupportedType,
   FST_ERR_CTP_BODY_TOO_LARGE: refusal('body_too_large', 'the body must not exceed 64 KiB'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal('malformed_json', 'the body is not as long as its Content-Length says'),
 };

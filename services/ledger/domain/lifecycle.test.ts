@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { accountEtag } from '#libs/contracts/etag.ts';
 import { formatId } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
 import {
   cash,
   idIn,
@@ -136,6 +138,41 @@ describe('status', () => {
     });
     expect([changed.statusChanged, changed.keep]).toEqual([account, changed.reply]);
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
+  });
+
+  it('with If-Match is refused, and the refusal stored, for another balance, hold, or status version', () => {
+    // contract: accounts-16
+    const account = testAccount(1, 'Savings', 'USD', 'Active', 1050n);
+    const books = testBooks([account]);
+    const change = (status: 'Active' | 'Inactive' | 'Frozen', seen: string) => {
+      const command = statusChange(account, status);
+      if (command.name === 'change_ledger_account_status') command.data.if_match = [`"x"`, seen];
+      return decide(command, books);
+    };
+    const tag = () => {
+      const balance = fromMinor(account.balance_minor, 'USD');
+      const available_balance = fromMinor(account.balance_minor - account.held_minor, 'USD');
+      return accountEtag({ status: account.status, balance, available_balance }, account.status_version);
+    };
+    const stale = tag();
+    for (const step of [
+      () => void (account.balance_minor += 1n),
+      () => void (account.held_minor += 1n),
+      () => void decide(statusChange(account, 'Frozen'), books),
+      () => void decide(statusChange(account, 'Active'), books),
+    ]) {
+      step();
+      const status = account.status === 'Active' ? 'Inactive' : 'Active';
+      const refused = change(status, stale);
+      expect([replyCode(refused), refused.keep, refused.statusChanged]).toEqual([
+        'version_mismatch',
+        refused.reply,
+        undefined,
+      ]);
+      expect(replyMessage(refused)).toContain(account.account_id);
+    }
+    expect(replyCode(change('Active', stale))).toBe('done');
+    expect([replyCode(change('Inactive', tag())), account.status]).toEqual(['done', 'Inactive']);
   });
 
   it('of a missing account, Teller, or Vault returns account_not_found, which is stored', () => {

@@ -1,6 +1,7 @@
 import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
+import { ledgerVersion } from '#libs/contracts/etag.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, type Leg } from './chart.ts';
@@ -97,13 +98,21 @@ function postOpening(
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
 }
 
+const hasChanged = (account_id: string) =>
+  refusal('version_mismatch', `account ${account_id} has changed: If-Match does not name its current version`);
+
 export function changeStatus({ data, context }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
   const account = customer(books, data.account_id, undefined);
   if (account === undefined) return storeReply(refused(accountNotFound(data.account_id)));
   const from = account.status;
+  const changed = from !== data.status;
+  const balance = fromMinor(account.balance_minor, account.currency);
+  const available_balance = fromMinor(availableMinor(account), account.currency);
+  const version = ledgerVersion({ ...account, balance, available_balance });
+  if (changed && data.if_match?.every((tag) => tag.slice(1, 17) !== version))
+    return storeReply(refused(hasChanged(data.account_id)));
   const isUnfreeze = from === 'Frozen' && data.status !== 'Frozen';
   if (isUnfreeze && isUnapproved(context, 'unfreeze')) return storeReply(refused(approvalRequired()));
-  const changed = from !== data.status;
   if (changed) {
     account.status = data.status;
     account.status_version += 1;
@@ -116,8 +125,8 @@ export function changeStatus({ data, context }: CommandOf<'change_ledger_account
       to_status: account.status,
       changed,
       status_version: account.status_version,
-      balance: fromMinor(account.balance_minor, account.currency),
-      available_balance: fromMinor(availableMinor(account), account.currency),
+      balance,
+      available_balance,
       changed_at: books.now,
     },
   };

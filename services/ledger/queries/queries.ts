@@ -94,9 +94,11 @@ export async function getLedgerAccounts(
   queries: readonly AccountsQuery[],
 ): Promise<MessageResult<'get_ledger_accounts'>[]> {
   const ids = new Set(queries.flatMap(({ data }) => data.account_ids.filter((id) => isId('account', id))));
-  const { rows } = await pool.query<AccountView & { client_id: string; available_minor: bigint }>({
+  const { rows } = await pool.query<
+    AccountView & { client_id: string; available_minor: bigint; status_version: number }
+  >({
     name: 'get_ledger_accounts',
-    text: `select account_id, client_id, account_number, currency, status, balance_minor, ${availableMinor} as available_minor
+    text: `select account_id, client_id, account_number, currency, status, status_version, balance_minor, ${availableMinor} as available_minor
       from accounts a where account_id = any($1::uuid[]) and client_id is not null`,
     values: [uuids([...ids])],
   });

@@ -1,8 +1,8 @@
 import { approvableCommand, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
-import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged, neededScopes, takesIfMatch } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { errorCodes } from '#libs/contracts/errors.ts';
+import { errorCodes, problemSchema } from '#libs/contracts/errors.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
 import { sample } from '../samples.ts';
@@ -86,7 +86,9 @@ function wholeDocument(version: string): Json {
         },
       },
       schemas: Object.fromEntries(
-        Object.entries(componentSchemas()).map(([name, schema]) => [name, explained(schema, name)]),
+        Object.entries({ ...componentSchemas(), Problem: jsonSchema(problemSchema, 'output') }).map(
+          ([name, schema]) => [name, explained(schema, name)],
+        ),
       ),
       headers: headerComponents,
       parameters: headerParameters,
@@ -114,6 +116,17 @@ const headerComponents: Record<string, Json> = {
     schema: { type: 'string', const: 'true' },
   },
   Challenge: { description: 'How to authenticate', required: true, schema: text },
+  AcceptPatch: { description: 'The media types of a PATCH', schema: text },
+  Accept: { description: 'The media type that is required, if that is the reason', required: true, schema: text },
+  AcceptEncoding: { description: 'identity, if the body is compressed', schema: text },
+  RateLimitPolicy: {
+    description: 'Requests per minute allowed for this caller (`q`); absent if there is no limit',
+    schema: { ...text, examples: ['"requests";q=6000;w=60'] },
+  },
+  RateLimit: {
+    description: 'Requests left in the current window (`r`), and seconds until it ends (`t`)',
+    schema: { ...text, examples: ['"requests";r=5990;t=42'] },
+  },
   RateLimitLimit: {
     description: 'Requests per minute allowed for this caller; absent if there is no limit',
     schema: count,
@@ -139,7 +152,14 @@ const headerParameters: Record<string, Json> = {
     name: 'If-Match',
     in: 'header',
     schema: text,
-    description: 'One or more ETags; the resource is changed only if it has one of them, otherwise the response is 412',
+    description:
+      'One or more ETags: the resource is read or changed only if it has one of them, otherwise the response is 412',
+  },
+  IfNoneMatch: {
+    name: 'If-None-Match',
+    in: 'header',
+    schema: text,
+    description: 'One or more ETags: if the resource has one of them, the response is 304',
   },
   IdempotencyKey: idempotencyKey,
   RequiredIdempotencyKey: { ...idempotencyKey, required: true },
@@ -151,6 +171,8 @@ const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/compon
 function knownCallersHeaders(): Record<string, Json> {
   return {
     'X-Request-Id': header('RequestId'),
+    'RateLimit-Policy': header('RateLimitPolicy'),
+    RateLimit: header('RateLimit'),
     'RateLimit-Limit': header('RateLimitLimit'),
     'RateLimit-Remaining': header('RateLimitRemaining'),
     'RateLimit-Reset': header('RateLimitReset'),
@@ -158,7 +180,7 @@ function knownCallersHeaders(): Record<string, Json> {
 }
 
 function operation(name: EndpointName, endpoint: Endpoint): Json {
-  const { tag, summary, description, method, body, versioned } = endpoint;
+  const { tag, summary, description, method, body } = endpoint;
   const needed = neededScopes(endpoint)
     .map((sufficient) => sufficient.map((scope) => `\`${scope}\``).join(' or '))
     .join(' and ');
@@ -177,12 +199,15 @@ function operation(name: EndpointName, endpoint: Endpoint): Json {
       ...(method === 'POST' && endpoint.message !== null
         ? [parameter(endpoint.needsKey ? 'RequiredIdempotencyKey' : 'IdempotencyKey')]
         : []),
-      ...(method === 'PATCH' && versioned ? [parameter('IfMatch')] : []),
+      ...(takesIfMatch(endpoint) ? [parameter('IfMatch')] : []),
+      ...(isVersionedRead(endpoint) ? [parameter('IfNoneMatch')] : []),
     ],
     ...(body ? { requestBody: requestBody(name, endpoint) } : {}),
     responses: { ...successes(name, endpoint), ...errors(endpoint) },
   };
 }
+
+const isVersionedRead = ({ method, versioned }: Endpoint) => method === 'GET' && versioned === true;
 
 function pathParameters({ path }: Endpoint): Json[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
@@ -219,16 +244,15 @@ function withoutNul(property: Json): Json {
 }
 
 function requestBody(name: EndpointName, endpoint: Endpoint): Json {
-  const { body } = endpoint;
+  const { body, method } = endpoint;
   if (!body) return {};
   const examples = Object.entries(requestExamples(endpoint)).map(([title, value]) => [title, { value }]);
+  const content = { schema: explained(jsonSchema(body, 'input'), name), examples: Object.fromEntries(examples) };
   return {
     required: !body.safeParse({}).success,
     content: {
-      'application/json': {
-        schema: explained(jsonSchema(body, 'input'), name),
-        examples: Object.fromEntries(examples),
-      },
+      'application/json': content,
+      ...(method === 'PATCH' ? { 'application/merge-patch+json': content } : {}),
     },
   };
 }
@@ -293,6 +317,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
   if (versioned) headers['ETag'] = header('ETag');
+  if (patchable.has(endpoint.path)) headers['Accept-Patch'] = header('AcceptPatch');
   if (isPaged(endpoint) || endpoint.shape === 'feed') headers['Link'] = header('Link');
   if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
   const answers: Record<string, Json> = {
@@ -303,6 +328,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
       ...links(name),
     },
   };
+  if (isVersionedRead(endpoint)) answers['304'] = { description: 'The caller has the current version', headers };
   if (pending) {
     const waiting = { ...knownCallersHeaders(), Location: header('Location'), 'Retry-After': header('RetryAfter') };
     const unfinished = {
@@ -360,6 +386,8 @@ function withApproval(pending: Json | undefined): Json {
     content: both,
   };
 }
+
+const patchable = new Set(Object.values(endpoints).flatMap(({ method, path }) => (method === 'PATCH' ? [path] : [])));
 
 const everywhere: ErrorCode[] = [
   'validation_failed',
@@ -426,7 +454,14 @@ function errorResponse(status: number, codes: ErrorCode[]): Json {
   if (status === 401 || status === 403) headers['WWW-Authenticate'] = header('Challenge');
   if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
   if (status === 409) headers['Idempotent-Replayed'] = header('Replayed');
-  const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] };
+  if (status === 415) Object.assign(headers, { Accept: header('Accept'), 'Accept-Encoding': header('AcceptEncoding') });
+  const schema = (name: string) => ({
+    allOf: [{ $ref: `#/components/schemas/${name}` }, { properties: { code: { enum: codes } } }],
+  });
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
-  return { description: codes.join(', '), headers, content: { 'application/json': { schema, examples } } };
+  const content = {
+    'application/json': { schema: schema('Error'), examples },
+    'application/problem+json': { schema: schema('Problem') },
+  };
+  return { description: codes.join(', '), headers, content };
 }
