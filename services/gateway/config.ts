@@ -66,7 +66,7 @@ export const gatewayConfig = z
     HOST: z.string().default('0.0.0.0').describe('Address of the public API'),
     PORT: port.prefault('3000').describe('Port of the public API'),
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
-    JWT_AUDIENCE: z.string().optional().describe('The aud of accepted tokens'),
+    JWT_AUDIENCE: list.optional().describe('The aud of accepted tokens; of several, a token needs one'),
     JWKS_URL: url('http', 'https').optional().describe("URL of the issuer's public keys"),
     JWT_TOKEN_TYPES: list
       .pipe(z.array(z.enum(tokenTypes)))
@@ -80,7 +80,7 @@ export const gatewayConfig = z
     JWT_WHOLE_BANK_CLIENTS: list
       .optional()
       .describe(
-        'OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank if they have no bank_client_id; * for all; if unset, none',
+        'OAuth clients (the azp of a token, else its client_id, cid, or appid) whose tokens act for the whole bank if they have no bank_client_id; * for all; if unset, none',
       ),
     JWT_SCOPES_CLAIM: z
       .string()
@@ -222,7 +222,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     cursors: createCursors(config.GATEWAY_MAC_KEYS.filter((key) => !refusedKey.test(key))),
     tokens: {
       issuer: config.JWT_ISSUER ?? '',
-      audience: config.JWT_AUDIENCE ?? '',
+      audience: config.JWT_AUDIENCE ?? [],
       algorithms: asymmetricAlgorithms,
       types: config.JWT_TOKEN_TYPES,
       keySet:

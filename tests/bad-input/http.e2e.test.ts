@@ -219,7 +219,7 @@ describe('request lines', () => {
   });
 
   it('the asterisk is the whole server, for OPTIONS only', async () => {
-    // contract: envelope-23
+    // contract: envelope-33
     for (const target of ['*', '/clients', 'http://elsewhere.example', 'http://elsewhere.example/clients']) {
       const { answers } = await exchange(base, line(`OPTIONS ${target} HTTP/1.1`), { quietMs: 20 });
       expect(answers.map(({ status }) => status)).toEqual([204]);

@@ -18,7 +18,7 @@ describe('Bodies', () => {
   const post = (raw: Buffer<ArrayBuffer>, headers = {}) => api.send('POST', '/clients', { raw, headers });
 
   it('may begin with the byte order mark of UTF-8, and with no other', async () => {
-    // contract: envelope-21
+    // contract: envelope-31
     const marked = await post(Buffer.concat([bom, bytes(corporate())]));
     expect(marked.status).toBe(201);
     const text = JSON.stringify(corporate());
@@ -43,7 +43,7 @@ describe('Bodies', () => {
   });
 
   it('a PATCH may be a merge patch, with the meaning of JSON; no other method may', async () => {
-    // contract: envelope-22
+    // contract: envelope-32
     const { client_id } = await api.client();
     const path = `/clients/${client_id}`;
     for (const type of ['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8']) {
@@ -81,7 +81,6 @@ describe('Bodies', () => {
 });
 
 describe('Problem details', () => {
-  // contract: errors-9
   const accept = 'application/problem+json';
 
   function expectProblem(answer: Answer, code: keyof typeof errorCodes): void {
@@ -186,7 +185,7 @@ describe('Problem details', () => {
 
 describe('OPTIONS', () => {
   it('names the methods of a path, and the media types of PATCH', async () => {
-    // contract: errors-12, envelope-23
+    // contract: errors-12, envelope-33
     for (const { path } of everyEndpoint) {
       const answer = await api.send('OPTIONS', path);
       const methods = Object.values(endpoints).flatMap((one) =>
@@ -208,7 +207,7 @@ describe('Conditions', () => {
   const known = ['/clients/:client_id', '/accounts/:account_id', '/clients/ussd/search'];
 
   it('GET and HEAD with the ETag in If-None-Match are 304 without a body, with the headers of the 200', async () => {
-    // contract: clients-28, accounts-16
+    // contract: clients-28, accounts-16, envelope-35
     const { account_id, client_id } = await api.newAccount({ initial_deposit: 10 });
     for (const path of [`/accounts/${account_id}`, `/clients/${client_id}`]) {
       const full = await api.get(path);
@@ -307,7 +306,7 @@ describe('Conditions', () => {
   it.each(everyEndpoint.map(({ name, method, path }) => [name, method, path] as const))(
     'a condition that is not checked is 400 and named: %s',
     async (name, method, path) => {
-      // contract: envelope-24
+      // contract: envelope-34
       const endpoint = endpoints[name as keyof typeof endpoints];
       const takesIfMatch = known.includes(endpoint.path) || name === 'change_account_status';
       const send = (...names: string[]) =>

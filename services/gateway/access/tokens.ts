@@ -12,7 +12,8 @@ type TokenAlgorithm = (typeof asymmetricAlgorithms)[number];
 
 export interface TokenOptions {
   issuer: string;
-  audience: string;
+  /** The accepted audiences. A token names at least one of them. */
+  audience: string | string[];
   algorithms: readonly TokenAlgorithm[];
   /** undefined: tokens are refused unless hs256Secret is given. */
   keySet: KeySet | undefined;
@@ -49,9 +50,18 @@ const skewS = 30;
 const maxRemembered = 10_000;
 
 const absent = z.never().optional();
+const accessToken = z
+  .string()
+  .regex(/^(bearer|access|(at\+)?jwt|access[_-]token)$/i)
+  .optional();
+/** A visible character: two subjects that look alike must be the same. */
+const visible = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]`;
 const claimsSchema = z.object({
   iss: z.string(),
-  sub: z.string().regex(/^[^\u0000-\u001f\u007f-\u009f]{1,255}$/),
+  sub: z
+    .string()
+    .max(255)
+    .regex(new RegExp(`^${visible}+(?: ${visible}+)*$`, 'u')),
   /** In seconds, up to the last representable date. */
   exp: z.number().max(8.64e12),
   iat: z.number(),
@@ -59,6 +69,9 @@ const claimsSchema = z.object({
   /** The OAuth client. In a machine's own token it equals the subject. */
   client_id: z.unknown().optional(),
   azp: z.unknown().optional(),
+  /** The OAuth client, as Okta and Entra ID 1.0 name it. */
+  cid: z.unknown().optional(),
+  appid: z.unknown().optional(),
   /** A malformed binding invalidates the token, because it must never become an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
   /** Only the holder of a certain key may use the token (RFC 7800), which is not verified here. */
@@ -67,7 +80,12 @@ const claimsSchema = z.object({
   nonce: absent,
   at_hash: absent,
   c_hash: absent,
+  s_hash: absent,
   events: absent,
+  // Keycloak, Cognito, and others name the kind of a token in a claim.
+  typ: accessToken,
+  token_use: accessToken,
+  token_type: accessToken,
 });
 type Claims = z.output<typeof claimsSchema>;
 
@@ -144,7 +162,7 @@ async function verifyToken(
     const caller = toCaller(options, claims, payload);
     if (!caller) return undefined;
     const id = createHash('sha256').update(token).digest('base64url');
-    const owner = `${caller.actor}|${claims.azp ?? claims.client_id ?? ''}`;
+    const owner = `${caller.actor}|${clientIn(claims) ?? ''}`;
     return { ...caller, token: { id, owner, issuedMs: iat * 1000, expiresMs: (exp + skewS) * 1000 } };
   } catch (error) {
     // @fastify/jwt wraps what the key function throws.
@@ -179,10 +197,10 @@ function keyFor({ issuer, keySet, hs256Secret, types }: TokenOptions) {
 /** Returns undefined for a token that is neither bound to a client nor allowed to act for the whole bank. */
 function toCaller(
   options: TokenOptions,
-  { iss, sub, client_id, azp, bank_client_id }: Claims,
+  { iss, sub, bank_client_id, ...claims }: Claims,
   payload: JWTPayload,
 ): Caller | undefined {
-  const oauthClient = azp ?? client_id;
+  const oauthClient = clientIn(claims);
   const isWholeBanks = options.wholeBankClients.some((name) => name === '*' || name === oauthClient);
   if (bank_client_id === undefined && !isWholeBanks) return undefined;
   const scopes = grantedScopes(namedScopes(options, payload), bank_client_id);
@@ -194,13 +212,19 @@ function toCaller(
   };
 }
 
+/** Returns the OAuth client that requested the token. */
+function clientIn({ azp, client_id, cid, appid }: Partial<Claims>): unknown {
+  return azp ?? client_id ?? cid ?? appid;
+}
+
 /**
  * Reports whether a token belongs to an OAuth client itself rather than to a person. Its subject is the client
  * (RFC 9068), except with Auth0, where `gty` names the grant; Entra ID, where only an application's sub equals
  * its oid; and Keycloak, which has an account for each client, while a person with that name has a session.
  */
-function isMachines({ sub, client_id, azp, gty, idtyp, oid, sid, preferred_username }: JWTPayload): boolean {
-  if (sub === client_id || sub === azp || gty === 'client-credentials' || idtyp === 'app' || oid === sub) return true;
+function isMachines({ sub, client_id, azp, cid, gty, idtyp, oid, sid, preferred_username }: JWTPayload): boolean {
+  if ([client_id, azp, cid].includes(sub) || gty === 'client-credentials' || idtyp === 'app' || oid === sub)
+    return true;
   return typeof azp === 'string' && sid === undefined && preferred_username === `service-account-${azp.toLowerCase()}`;
 }
 
