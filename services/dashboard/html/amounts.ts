@@ -16,9 +16,10 @@ export type TypedAmount = { amount: string } | { wrong: string };
  */
 export function typedAmount(typed: string, currency: string): TypedAmount {
   if (typed.trim() === '') return { wrong: 'Enter an amount.' };
+  if (typed.length > 80) return unreadable;
   const [, before = '', number, dash = '', after = ''] =
     /^(\D*)(\d(?:.*\d)?) ?(\/[-=]|[.,:] ?--?)?(\D*)$/.exec(plainText(typed)) ?? [];
-  if (number === undefined || typed.length > 80) return unreadable;
+  if (number === undefined) return unreadable;
   const names = [before.replace('-', ''), after].map((part) => part.trim()).filter((part) => part !== '');
   const others = names.flatMap((name) => findOthers(name, currency));
   if (others.length > 0) return { wrong: `The account is in ${currency}, not in ${others.slice(0, 3).join(' or ')}.` };
@@ -106,19 +107,20 @@ function symbolIn(locale: string | undefined, currency: string, currencyDisplay:
   return parts.find(({ type }) => type === 'currency')?.value ?? currency;
 }
 
-/** Reports whether the text is a mark of the currency, or several. */
+/** Reports whether the text is a mark of the currency, or several with blanks between them. */
 function isNamed(text: string, currency: string): boolean {
   const marks = listMarks(currency);
   return marks.has(toMark(text)) || text.split(' ').every((part) => marks.has(toMark(part)));
 }
 
-/** Returns the other currencies that the text names, if it does not name this one: $ is USD, and kr any of several. */
+/** Returns the other currencies whose mark the text is, if it is none of this one: $ is USD, and kr any of several. */
 function findOthers(text: string, currency: string): string[] {
+  const mark = toMark(text);
   if (isNamed(text, currency)) return [];
-  const code = toMark(text).toUpperCase();
-  if (isCurrency(code)) return [code];
-  const found = currencies.filter((other) => isNamed(text, other));
-  const main = found.filter((other) => toMark(symbolIn('en', other, 'symbol')) === toMark(text));
+  if (isCurrency(mark.toUpperCase())) return [mark.toUpperCase()];
+  const found = currencies.filter((other) => listMarks(other).has(mark));
+  if (found.length < 2) return found;
+  const main = found.filter((other) => toMark(symbolIn('en', other, 'symbol')) === mark);
   return main.length > 0 ? main : found;
 }
 
