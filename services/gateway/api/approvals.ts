@@ -30,9 +30,10 @@ export function presentApproval(approval: Approval): Approval {
   ]);
   const shown = { ...approval, request: { ...request, body: Object.fromEntries(body) as Approval['request']['body'] } };
   if (outcome?.status !== 'success') return shown;
+  const { status_version: _ofEtag, ...data } = outcome.data;
   return {
     ...shown,
-    outcome: { ...outcome, data: presentAs(endpoints[request.operation], outcome.data) as typeof outcome.data },
+    outcome: { ...outcome, data: presentAs(endpoints[request.operation], data) as typeof data },
   };
 }
 

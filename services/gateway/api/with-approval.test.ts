@@ -199,9 +199,12 @@ test.each<[object, number, object]>([
   [{}, 202, { data: { status: 'Waiting', request: { body: { amount: 5 } } } }],
   [{ status: 'Rejected' }, 202, { data: { status: 'Rejected' } }],
   [
-    { status: 'Approved', outcome: { status: 'success', data: { ...samples.master, balance: '1.50' } } },
+    {
+      status: 'Approved',
+      outcome: { status: 'success', data: { ...samples.master, balance: '1.50', status_version: 3 } },
+    },
     200,
-    { data: { balance: 1.5 } },
+    { data: { ...samples.master, balance: 1.5 } },
   ],
   [
     { status: 'Approved', outcome: { status: 'error', code: 'account_not_found', message: 'gone' } },
@@ -217,6 +220,8 @@ test.each<[object, number, object]>([
   const answer = await post(transitions, { status: 'Active' }, { ...headers, 'idempotency-key': 'k' });
   expect([answer.statusCode, answer.headers['idempotent-replayed']]).toEqual([status, 'true']);
   expect(answer.json()).toMatchObject(body);
+  expect(answer.headers['etag'] !== undefined).toBe(status === 200);
+  expect(answer.body).not.toContain('status_version');
 });
 
 test('an approval whose outcome is late is returned without it', async () => {
