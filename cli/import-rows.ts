@@ -114,10 +114,13 @@ function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
   return columns;
 }
 
+/** The bank trims the values of all other columns, too. */
+const isKeptAsWritten = (column: string): boolean => /external_id$|^metadata\./.test(column);
+
 function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'> {
   const values = Object.fromEntries(
     columns
-      .map((column, at) => [column, fields[at] ?? ''])
+      .map((column, at) => [column, isKeptAsWritten(column) ? (fields[at] ?? '') : (fields[at] ?? '').trim()])
       .filter(([column = '', text]) => text !== '' && !(refusedColumns as readonly string[]).includes(column)),
   );
   return { values, fault: findFault(columns, values) };

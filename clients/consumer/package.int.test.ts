@@ -21,6 +21,7 @@ it('has the dependency versions with which the project itself is tested', () => 
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
   expect({ ...dependencies, ...peerDependencies }).toEqual({
+    'idn-hostname': own['idn-hostname'],
     'libphonenumber-js': own['libphonenumber-js'],
     zod: own['zod'],
     kafkajs: `^${own['kafkajs']}`,
@@ -34,7 +35,9 @@ it('is packed, installed without a registry, and loaded, and its README compiles
       .split('\n')
       .at(-1) ?? '';
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }');
-  const installed = ['kafkajs', 'libphonenumber-js', 'zod'].map((name) => join(root, 'node_modules', name));
+  const installed = ['idn-hostname', 'kafkajs', 'libphonenumber-js', 'punycode', 'zod'].map((name) =>
+    join(root, 'node_modules', name),
+  );
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--silent', tarball, ...installed], folder);
   const exported = run(
     process.execPath,

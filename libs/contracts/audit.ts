@@ -51,7 +51,7 @@ export const securityActivitySchema = z.object({
   request_id: z.string(),
 });
 
-const exact = (max: number) => z.string().max(max).optional();
+const exact = (max: number) => z.string().trim().max(max).optional();
 const listFilters = z.strictObject({
   actor: exact(1000),
   action: exact(100),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { email, emailParameter } from './emails.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { phone, phoneParameter } from './phones.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
@@ -45,16 +46,6 @@ export const clientSchema = z.discriminatedUnion('client_type', [
   }),
 ]);
 export type Client = z.infer<typeof clientSchema>;
-
-/** RFC 5321 without quoted strings: at most 64 characters before the @ and labels of at most 63 after it. */
-const emailForm =
-  /^(?=[^@]{1,64}@)(?!\.)(?!.*\.\.)[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]*[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
-
-const email = z
-  .string()
-  .max(254, 'must have at most 254 characters')
-  .pipe(z.email({ pattern: emailForm, error: 'must be an e-mail address' }))
-  .meta({ format: 'email', pattern: emailForm.source });
 
 const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
 
@@ -109,7 +100,7 @@ const changes = z
 
 const clientSearches = {
   client_ids: field.ids('cli'),
-  email: email.optional(),
+  email: emailParameter.optional(),
   registration_number: clientNames.registration_number.optional(),
   q: text(1, 255)
     .refine((value) => /[\p{L}\p{N}]/u.test(value), 'must have a letter or digit')
@@ -245,12 +236,12 @@ export const clientMeanings = {
     last_name: 'Last name of a Retail client: 1 to 100 characters in any script',
     company_name: 'Name of a Corporate client: 1 to 200 characters in any script',
     registration_number: 'Registration number of a Corporate client: 1 to 64 characters',
-    email: 'Email address, at most 254 characters',
+    email: 'E-mail address, at most 254 characters; a domain beyond ASCII in its ASCII form (punycode)',
     contact_number: 'Phone number in E.164: `+` and 7 to 15 digits',
     address: 'Postal address with lines separated by line feeds, at most 500 characters; null: none',
     ussd_phone_number: 'Phone number for USSD banking in E.164; active for at most one client at a time; null: none',
     ussd_status: 'Whether USSD banking is enabled',
-    'list_clients.email': 'Only clients with this email address, ignoring case',
+    'list_clients.email': 'Only clients with this e-mail address, ignoring case, with its domain in either form',
     'list_clients.registration_number': 'Only clients with this registration number, ignoring case',
   },
   eventFields: {

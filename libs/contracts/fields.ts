@@ -175,7 +175,7 @@ const limit = z
 export const time = z
   .string()
   .transform((value, ctx) => {
-    const text = value.replace(' ', '+');
+    const text = value.trim().replace(' ', '+');
     const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
     return (
       (known ? utcTime(text) : undefined) ??

@@ -27,9 +27,9 @@ const written = /^\+?\d{4,32}$/;
 const longest = 100;
 
 /** Returns a number without separators, with + for a leading 00, or undefined if it is none. Takes linear time. */
-function bare(value: string): string | undefined {
+export function bareNumber(value: string): string | undefined {
   if (value.length > longest || looksCalculated(value)) return undefined;
-  const digits = value.replace(separators, '').replace(/^00/, '+');
+  const digits = value.trim().replace(separators, '').replace(/^00/, '+');
   return written.test(digits) ? digits : undefined;
 }
 
@@ -47,7 +47,7 @@ function inPlan(value: string, digits: string): string | undefined {
   const parsed = parsePhoneNumberFromString(digits, { extract: false });
   if (parsed?.isValid() === true) return parsed.number;
   if (value.includes('(0)')) {
-    const without = bare(value.replace('(0)', ''));
+    const without = bareNumber(value.replace('(0)', ''));
     const other = without === undefined ? undefined : parsePhoneNumberFromString(without, { extract: false });
     if (other?.isValid() === true) return other.number;
   }
@@ -62,7 +62,7 @@ function inPlan(value: string, digits: string): string | undefined {
  * 700000001 are +254700000001. Returns other values unchanged. `phone` says whether the plan has the number. Pure.
  */
 export function withHomeCountry(value: string, home: HomeCountry): string {
-  const digits = bare(value);
+  const digits = bareNumber(value);
   if (digits === undefined || digits.startsWith('+')) return value;
   const place =
     'country' in home ? { defaultCountry: home.country as CountryCode } : { defaultCallingCode: home.callingCode };
@@ -72,7 +72,7 @@ export function withHomeCountry(value: string, home: HomeCountry): string {
 function toE164(value: string, ctx: z.RefinementCtx): string {
   const wrong = (rule: string) => violation(ctx, 'validation_failed', rule);
   if (looksCalculated(value)) return wrong('must be a phone number: this one ends in .0, as a spreadsheet writes it');
-  const digits = bare(value);
+  const digits = bareNumber(value);
   if (digits === undefined) return wrong('must be a phone number of 7 to 15 digits, such as +254700000001');
   if (!digits.startsWith('+'))
     return wrong('must be an international number, such as +254700000001: this one is national, it has no + or 00');

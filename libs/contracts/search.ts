@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type EndpointRows, example, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
+import { violation } from './violation.ts';
 
 /** The search over clients, accounts, postings, and audit records. */
 
@@ -30,6 +31,17 @@ export const searchHitSchema = z.object({
 });
 export type SearchHit = z.infer<typeof searchHitSchema>;
 
+const trimmed = text(1, 255);
+
+/** A text, as it was sent: it is compared with trimmed fields, and with an external_id, which is not trimmed. */
+const searchText = z
+  .string()
+  .transform((value, ctx) => {
+    const broken = trimmed.safeParse(value).error?.issues[0];
+    return broken === undefined ? value : violation(ctx, 'validation_failed', broken.message);
+  })
+  .meta({ ...trimmed.meta() });
+
 /** The maximum number of hits of one kind. */
 export const maxHits = 20;
 
@@ -39,11 +51,11 @@ export const searchEndpoints = {
     summary: 'Search clients, accounts, postings, and audit records',
     scope: null,
     bankOnly: true,
-    query: z.strictObject({ q: text(1, 255) }),
+    query: z.strictObject({ q: searchText }),
     description:
-      'Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
+      'Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
       'transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. ' +
-      'Values other than names must match completely. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited.',
+      'Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited.',
     shape: 'list',
     message: 'search_records',
     errors: ['insufficient_scope'],

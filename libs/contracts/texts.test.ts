@@ -38,7 +38,13 @@ describe('texts', () => {
     ['An\u00adn', 'invisible'],
     ['Ann\u034f', 'invisible'],
     ['Ann\ufe0f', 'invisible'],
-    ['葛\u{e0100}', 'invisible'],
+    ['A\u{e0100}', 'invisible'],
+    ['葛\u{e0100}\u{e0101}', 'invisible'],
+    ['葛\u180b', 'invisible'],
+    ['葛\u{1f468}\ufe0f', 'invisible'],
+    ['ᠰ\ufe00', 'invisible'],
+    ['ᠰ\u180e', 'invisible'],
+    ['က\ufe01', 'invisible'],
     ['한\u3164국', 'invisible'],
     ['\u200b', 'invisible'],
     ['\u00ad\u2060', 'invisible'],
@@ -66,9 +72,33 @@ describe('texts', () => {
     '😀',
     'e\u0301',
     '১২',
+    '葛\u{e0100}城',
+    '辻\u{e0101}',
+    '神\ufe00',
+    'ᠰᠠᠷ\u180eᠠ',
+    'ᠨ\u180bᠠ',
+    'က\ufe00',
   ])('a name accepts %s', (value) => {
     // contract: clients-11
     expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
+  });
+
+  test('a name refuses each default-ignorable character between letters, at the end, and alone', () => {
+    // contract: clients-11
+    // DerivedCoreProperties.txt of Unicode 17, independent of the engine. Those at 2065, fff0, and from e0080 are unassigned.
+    const table =
+      'ad 34f 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164 fe00-fe0f feff ffa0 fff0-fff8 1bca0-1bca3 1d173-1d17a e0000-e0fff';
+    const ignorable = table.split(' ').flatMap((range) => {
+      const [first = '', last = first] = range.split('-');
+      const from = Number.parseInt(first, 16);
+      return Array.from({ length: Number.parseInt(last, 16) - from + 1 }, (_, i) => String.fromCodePoint(from + i));
+    });
+    expect(ignorable).toHaveLength(4174);
+    const taken = ignorable.flatMap((mark) =>
+      [`An${mark}n`, `${mark}`, `Ann${mark}`, `Ann ${mark}Lee`].filter((value) => name.safeParse(value).success),
+    );
+    // What is trimmed at the end of a text is not part of it.
+    expect(taken).toEqual(['Ann\ufeff']);
   });
 
   test.each([

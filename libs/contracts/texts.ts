@@ -41,12 +41,15 @@ const rules: [RegExp, string][] = [
   [/[\u200c\u200d]/, 'must have joiners (ZWJ, ZWNJ) only where the script of its letters needs them'],
 ];
 const invisible = /\p{Default_Ignorable_Code_Point}/u;
+/** Variation selectors after the letters that have variants, and the vowel separator of Mongolian words. */
+const variants =
+  /(?<=\p{sc=Han})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]|(?<=[\p{sc=Mymr}\p{sc=Phag}\p{sc=Mani}])\ufe00|(?<=[\p{sc=Mong}&&\p{L}])[\u180b-\u180d\u180f]|(?<=[\p{sc=Mong}&&\p{L}][\u180b-\u180d\u180f]?)\u180e(?=[\p{sc=Mong}&&\p{L}])/gv;
 const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}\u2800]/u;
 
 interface Form {
   /** Allows line feeds. CRLF becomes LF. */
   lines?: boolean;
-  /** Two names that look alike are the same: no emoji sequences, and no invisible character. */
+  /** Two names that look alike are the same: no emoji sequences, and no invisible character out of its place. */
   isName?: boolean;
 }
 
@@ -55,8 +58,14 @@ function ruleBrokenBy(value: string, { lines = false, isName = false }: Form): s
   // Few texts have joiners or tags, and looking for emoji in 1 MiB of text takes a second.
   const checked = marks.test(given) ? (isName ? given : given.replace(emoji, '')).replace(needed, '') : given;
   const broken = rules.find(([pattern]) => pattern.test(checked))?.[1];
-  return broken ?? (isName && invisible.test(checked) ? 'must not contain invisible characters' : undefined);
+  return (
+    broken ??
+    (isName && invisible.test(checked.replace(variants, '')) ? 'must not contain invisible characters' : undefined)
+  );
 }
+
+/** Returns the rule of names that a text breaks, if it breaks one. */
+export const faultInName = (value: string): string | undefined => ruleBrokenBy(value, { isName: true });
 
 /**
  * A text of `min`-`max` characters (code points) in any script. It is trimmed, then checked. If `min` is positive, it

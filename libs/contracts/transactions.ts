@@ -78,6 +78,7 @@ const listFilters = z.strictObject({
   actor: z.string().max(1000).optional(),
   reference: z
     .string()
+    .trim()
     .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
     .optional(),
   transfer_id: field.id.optional(),
@@ -85,7 +86,7 @@ const listFilters = z.strictObject({
   to: field.time.optional(),
   min_amount: field.decimalParameter.optional(),
   max_amount: field.decimalParameter.optional(),
-  idempotency_key: z.string().max(255).optional(),
+  idempotency_key: z.string().trim().max(255).optional(),
   external_id: externalId.optional(),
   ...field.page,
 });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Migrations } from '#libs/postgres/migrate.ts';
 import { verificationsTable } from '#libs/service/verifications.ts';
+import { foldedColumns, refoldAll } from './clients/folded.ts';
 import { warnOfStrayPhones } from './clients/stored-phones.ts';
 
 /** The Postgres schema that only accounts reads and writes. */
@@ -12,7 +13,7 @@ export const schema = 'accounts';
  */
 function grants(role: string): string[] {
   return [
-    `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, erased_at) on clients to ${role}`,
+    `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, erased_at, ${foldedColumns}) on clients to ${role}`,
     `grant select, insert, update (state, status, status_version, updated_at) on accounts to ${role}`,
     `grant select, insert, update (secret_hash, expires_at, revoked_at, last_used_at, version, expiry_told) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
@@ -35,5 +36,8 @@ export const migrations: Migrations = {
   dir: join(import.meta.dirname, 'migrations'),
   shared: [verificationsTable],
   grants,
-  review: warnOfStrayPhones,
+  async review(client, logger) {
+    await refoldAll(client, logger);
+    await warnOfStrayPhones(client, logger);
+  },
 };

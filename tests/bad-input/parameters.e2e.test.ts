@@ -320,7 +320,11 @@ describe('query parameters', () => {
     expect(
       (await api.get(`/transactions?reference=${encodeURIComponent(transaction.reference ?? '')}`)).list(),
     ).toEqual([transaction]);
-    for (const pattern of ['O%', 'O_Brien; -- %_\\', "o'brien; -- %_\\", "O'Brien; -- %_\\ ", "O'Brien; -- %_"])
+    // A reference is stored without the blanks around it.
+    expect(
+      (await api.get(`/transactions?reference=${encodeURIComponent(` ${transaction.reference}\n`)}`)).list(),
+    ).toEqual([transaction]);
+    for (const pattern of ['O%', 'O_Brien; -- %_\\', "o'brien; -- %_\\", "O'Brien; -- %_"])
       expect((await api.get(`/transactions?reference=${encodeURIComponent(pattern)}`)).list()).toEqual([]);
   });
 });

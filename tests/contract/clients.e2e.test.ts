@@ -203,6 +203,27 @@ describe('Clients: USSD phone number', () => {
     }
   });
 
+  it('an unencoded + in ?email=, and both forms of a domain, lead to the same client', async () => {
+    // contract: clients-8, clients-19, clients-21
+    const local = `Ada+${newPhone().slice(1)}`;
+    const client = await api.client({ email: ` ${local}@münchen.example\n` });
+    expect(client.email).toBe(`${local}@xn--mnchen-3ya.example`);
+    for (const written of [
+      `${local}@m%C3%BCnchen.example`,
+      `${local.toLowerCase().replace('+', '%2B')}@XN--MNCHEN-3YA.example`,
+      `${local}@MU%CC%88NCHEN.EXAMPLE%20`,
+    ]) {
+      expect((await api.get(`/clients?email=${written}`)).list()).toEqual([client]);
+      expect((await api.get(`/admin/search?q=${written}`)).list()).toMatchObject([
+        { id: client.client_id, matched: 'email' },
+      ]);
+    }
+    const patched = await api.patch(`/clients/${client.client_id}`, { email: `${local}@xn--mnchen-3ya.example` });
+    expect(patched.data()).toEqual(client);
+    for (const email of ['a@xn--a.de', 'a@i❤.ws', 'a@-münchen.de', 'a@münchen', 'a\u200bb@c.de'])
+      expectError(await api.patch(`/clients/${client.client_id}`, { email }), 400, 'validation_failed');
+  });
+
   it('/clients/ussd/search: a missing or malformed parameter is 400, an unknown number 404', async () => {
     // contract: clients-18
     expectError(await api.get('/clients/ussd/search'), 400, 'validation_failed');
@@ -294,6 +315,15 @@ describe('Clients: PATCH /clients/:client_id', () => {
       expect(await ids(query)).toEqual([client_id]);
     expect(await ids(`registration_number=r%20${word.toUpperCase()}`)).toEqual([company.client_id]);
     expect(await ids(`q=${word}x`)).toEqual([]);
+    const irish = await api.client({ first_name: 'Mary-Jane', last_name: `Kjær O’${word}` });
+    for (const query of [
+      `q=O%27${word}`,
+      `q=o${word}`,
+      `q=maryjane+${word}`,
+      `q=kjaer+o+${word}`,
+      `q=mary+jane+o${word}`,
+    ])
+      expect(await ids(query), query).toEqual([irish.client_id]);
     for (const query of ['q=', 'q=-', 'q=%20', 'email=x', 'registration_number='])
       expectError(await api.get(`/clients?${query}`), 400, 'validation_failed');
   });

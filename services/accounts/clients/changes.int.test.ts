@@ -4,6 +4,7 @@ import { computeEtag } from '#libs/contracts/etag.ts';
 import type { Note } from '#libs/contracts/notes.ts';
 import { corporate, newAccount, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 import { clientFilters } from './client-store.ts';
+import { nameQuery } from './folded.ts';
 
 /** Tests the contract of PATCH of a client, its versions, and the filters of GET /clients. */
 const bank = useAccounts();
@@ -198,14 +199,15 @@ describe('GET /clients', () => {
 
   test('each filter has an index', async () => {
     await bank.owner.query(
-      `insert into clients (client_id, client_type, company_name, registration_number, email, contact_number, created_at, updated_at)
-       select 'cli_' || md5(n::text), 'Corporate', 'Company ' || md5(n::text), 'R-' || n, 'e' || n || '@example.com', '+1', now(), now() from generate_series(1, 20000) n`,
+      `insert into clients (client_id, client_type, company_name, registration_number, email, contact_number, created_at, updated_at, folded_words, folded_email, folded_registration, folding)
+       select 'cli_' || md5(n::text), 'Corporate', 'Company ' || md5(n::text), 'R-' || n, 'e' || n || '@example.com', '+1', now(), now(),
+         array['company', md5(n::text)], 'e' || n || '@example.com', 'r-' || n, 1 from generate_series(1, 20000) n`,
     );
     await bank.owner.query('analyze clients');
     for (const [filter, value] of [
-      [clientFilters.email, 'E77@example.com'],
+      [clientFilters.email, 'e77@example.com'],
       [clientFilters.registration_number, 'r-77'],
-      [clientFilters.q, '28dd2c79 comp'],
+      [clientFilters.q, nameQuery('28dd2c79 comp')],
     ] as const) {
       const plan = await bank.pool.query(
         `explain (analyze, buffers, format json) select * from clients where ${filter.replace('?', '$1::text')} order by created_at desc, client_id desc limit 101`,

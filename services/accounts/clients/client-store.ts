@@ -3,6 +3,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
+import { foldClient, foldedColumns } from './folded.ts';
 
 /** SQL of clients. Rows have the fields of resources, and columns that resources omit. */
 
@@ -32,11 +33,11 @@ export const foreignFields = {
 /** Callers see these only if they are set. */
 const shownIfSet: readonly string[] = ['external_id', 'metadata', 'erased_at'];
 
-/** The filters of clients, with `?` for the value. Each has its own index. */
+/** The filters of clients, with `?` for the folded value. Each has its own index. */
 export const clientFilters = {
-  email: 'exact_key(email) = exact_key(?)',
-  registration_number: 'exact_key(registration_number) = exact_key(?)',
-  q: "array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))) @@ name_query(?)",
+  email: 'folded_email = ?',
+  registration_number: 'folded_registration = ?',
+  q: 'array_to_tsvector(folded_words) @@ ?::tsquery',
 };
 
 /** Converts a row to the client that callers see: only the fields of its type, in the order of the columns. */
@@ -55,8 +56,8 @@ export function toClient(row: ClientRow): Client {
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const inserted = await client.query<{ client_id: string }>({
     name: 'insert_clients',
-    text: `${insertRows('clients', clientColumns)} on conflict do nothing returning client_id`,
-    values: [JSON.stringify(rows)],
+    text: `${insertRows('clients', `${clientColumns}, ${foldedColumns}`)} on conflict do nothing returning client_id`,
+    values: [JSON.stringify(rows.map((row) => ({ ...row, ...foldClient(row) })))],
   });
   return new Set(inserted.rows.map((row) => row.client_id));
 }
@@ -80,8 +81,7 @@ export function lockClient(
   return rowById(client, 'client', clientId, statement);
 }
 
-const mutableColumns =
-  'first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at';
+const mutableColumns = `first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, ${foldedColumns}`;
 
 const uniqueNames = ['clients_active_ussd_phone', 'clients_by_external_id'];
 
@@ -94,7 +94,7 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   try {
     await client.query(
       `update clients set (${mutableColumns}) = (select ${mutableColumns} from json_populate_record(null::clients, $2)) where client_id = $1`,
-      [row.client_id, JSON.stringify(row)],
+      [row.client_id, JSON.stringify({ ...row, ...foldClient(row) })],
     );
     return undefined;
   } catch (error) {

@@ -5,6 +5,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 import { tellExpiries } from '../api-keys/api-keys.ts';
 import { expireApprovals } from '../approvals/expire.ts';
+import { foldedAtOnce, refoldClients } from '../clients/folded.ts';
 import { stepMessage, takeDueSteps } from './inbox.ts';
 
 export interface SweeperOptions {
@@ -40,14 +41,15 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   });
 }
 
-/** Every two seconds until stopped: sends due steps again, and ends what has expired, approvals and webhooks of keys. */
+/** Every two seconds until stopped: sends due steps again, ends what has expired, approvals and webhooks of keys, and folds names. */
 export function createSweeper({ pool, prefix, wakeRelay, logger }: SweeperOptions): Sweeping {
   const turn = async (): Promise<boolean> => {
     const sent = await sweep({ pool, prefix });
     const expired = (await expireApprovals(pool)) + (await tellExpiries(pool));
     if (sent > 0) logger.warn({ steps: sent }, 'saga steps sent again');
     if (sent + expired > 0) wakeRelay();
-    return false;
+    // Processes of another version may still store clients during an upgrade.
+    return (await transaction(pool, refoldClients)) === foldedAtOnce;
   };
   return sweeping('sending saga steps again', turn, 2_000, logger);
 }

@@ -2,6 +2,7 @@ import type { AccountStatus } from '#libs/contracts/accounts.ts';
 import { erasedText } from '#libs/contracts/erasure.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { type ClientRow, clientColumns, toClient } from '../clients/client-store.ts';
+import { foldedColumns } from '../clients/folded.ts';
 
 /** SQL of erasures. */
 
@@ -29,11 +30,11 @@ export async function settledAccounts(client: Queries, clientId: string): Promis
 
 const texts = ['first_name', 'last_name', 'company_name', 'registration_number', 'email', 'contact_number', 'address'];
 
-/** Replaces the personal data in the client's row. The time of the first erasure is kept. */
+/** Replaces the personal data in the client's row, which is no longer found by it. The time of the first erasure is kept. */
 export async function eraseClientRow(client: Queries, clientId: string, now: string): Promise<ClientRow> {
   const { rows } = await client.query<ClientRow>(
     `update clients set ${texts.map((field) => `${field} = case when ${field} is not null then $2 end`).join(', ')},
-       ussd_phone_number = null, ussd_status = 'inactive', external_id = null, metadata = null, erased_at = coalesce(erased_at, $3), updated_at = coalesce(erased_at, $3)
+       (${foldedColumns}) = (null, null, null, null, null, 0), ussd_phone_number = null, ussd_status = 'inactive', external_id = null, metadata = null, erased_at = coalesce(erased_at, $3), updated_at = coalesce(erased_at, $3)
      where client_id = $1 returning ${clientColumns}`,
     [clientId, erasedText, now],
   );

@@ -3,32 +3,6 @@
 -- have the same order on every server. The outbox is in libs/postgres/outbox/outbox.sql, the table of verifications in
 -- libs/service/verifications.sql, and the rights of the service's role are in schema.ts.
 
--- The form in which names are searched for, in any script: case and composition of characters do not matter. It is truncated,
--- because an index cannot contain long texts. Postgres' own casefold does not change with the libraries of the server.
-create function name_key(name text) returns text language sql immutable strict parallel safe
-  return left(casefold(normalize(name, nfkc) collate "pg_unicode_fast"), 100);
-
--- Equal for texts that are equal except for case, in any script.
-create function exact_key(value text) returns text language sql immutable strict parallel safe
-  return casefold(normalize(value, nfc) collate "pg_unicode_fast");
-
--- The words of a name, without case and accents (combining marks of Latin, Greek, Cyrillic, Hebrew and Arabic, and strokes). They
--- are truncated, because a lexeme has at most 2,046 bytes, and compatibility characters become several.
-create function name_words(name text) returns text[] language sql immutable strict parallel safe
-  return array(select left(word, 200) from regexp_split_to_table(
-    translate(
-      regexp_replace(
-        normalize(casefold(normalize(name, nfkd) collate "pg_unicode_fast"), nfkd),
-        '[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]',
-        '', 'g'),
-      'øłđħŧı', 'oldhti') collate "pg_unicode_fast",
-    '[^[:alnum:]]+') as word where word <> '');
-
--- Matches names in which each of these words is a prefix of some word. Words consist of letters and digits, so they need no
--- escape.
-create function name_query(words text) returns tsquery language sql immutable strict parallel safe
-  return (select string_agg('''' || word || ''':*', ' & ')::tsquery from unnest(name_words(words)) as word);
-
 create table clients (
   client_id           text collate "C" primary key,
   client_type         text not null check (client_type in ('Retail', 'Corporate')),
@@ -59,13 +33,8 @@ create unique index clients_by_external_id on clients (external_id) where extern
 create index clients_list on clients (created_at, client_id);
 create index clients_by_type on clients (client_type, created_at, client_id);
 create index clients_by_ussd_phone on clients (ussd_phone_number, created_at, client_id) where ussd_phone_number is not null;
-create index clients_by_email on clients (exact_key(email), created_at, client_id);
-create index clients_by_registration_number on clients (exact_key(registration_number), created_at, client_id) where registration_number is not null;
-create index clients_by_name_words on clients using gin (array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))));
 -- These are for the search of the dashboard. Phone numbers are also found by their last digits, as they are used within a
 -- country.
-create index clients_by_name on clients (name_key(coalesce(company_name, first_name || ' ' || last_name)) text_pattern_ops);
-create index clients_by_last_name on clients (name_key(last_name || ' ' || first_name) text_pattern_ops) where last_name is not null;
 create index clients_by_contact_number on clients (contact_number);
 create index clients_by_contact_number_end on clients (reverse(contact_number) text_pattern_ops);
 create index clients_by_ussd_phone_end on clients (reverse(ussd_phone_number) text_pattern_ops) where ussd_phone_number is not null;

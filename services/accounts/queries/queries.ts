@@ -10,10 +10,12 @@ import type { Note } from '#libs/contracts/notes.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts';
+import { foldCase } from '#libs/service/folding.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import { findKey, type KeyRow, keyColumns, toApiKey } from '../api-keys/key-store.ts';
 import { type ClientRow, clientColumns, clientFilters, toClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
+import { nameQuery } from '../clients/folded.ts';
 import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
 import type { Asked, DeadLetterTopics } from '../outcome.ts';
 import {
@@ -77,9 +79,9 @@ async function listClients({ pool, context }: Read, data: MessageData<'list_clie
   const { client_type, client_ids, ussd_phone, external_id, email, registration_number, q } = data;
   const filters = { client_id: context.bound_client_id, client_type, ussd_phone_number: ussd_phone, external_id };
   const more: TableList<ClientRow, Client>['more'] = [
-    [clientFilters.email, email],
-    [clientFilters.registration_number, registration_number],
-    [clientFilters.q, q],
+    [clientFilters.email, email && foldCase(email)],
+    [clientFilters.registration_number, registration_number && foldCase(registration_number)],
+    [clientFilters.q, q && (nameQuery(q) ?? '')],
     ["client_id = any(string_to_array(?, ','))", client_ids],
   ];
   const source = {

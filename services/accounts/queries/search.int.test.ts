@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import type { SearchHit, SearchKind } from '#libs/contracts/search.ts';
 import { corporate, newAccount, newClient, newId, retail, useAccounts } from '../test/harness.ts';
-import { accountSearch, clientSearch } from './search.ts';
+import { accountSearch, clientSearch, clientSearchFor } from './search.ts';
 
 const bank = useAccounts();
 
@@ -124,8 +124,9 @@ test('finds an open account by id and number, and audit records by request id', 
 test('finds at most twenty of a hundred thousand, each by an index', async () => {
   for (let from = 1; from <= 100_000; from += 10_000)
     await bank.owner.query(
-      `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at)
-     select 'cli_' || md5('many' || n), 'Retail', 'Many' || n % 1000, 'Names' || n, 'a@example.com', '+99900' || n % 50000, now(), now() from generate_series($1::int, $1::int + 9999) n`,
+      `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at, folded_name, folded_last_name, folded_words, folded_email, folding)
+     select 'cli_' || md5('many' || n), 'Retail', 'Many' || n % 1000, 'Names' || n, 'a@example.com', '+99900' || n % 50000, now(), now(),
+       'many' || n % 1000 || ' names' || n, 'names' || n || ' many' || n % 1000, array['many' || n % 1000, 'names' || n], 'a@example.com', 1000 from generate_series($1::int, $1::int + 9999) n`,
       [from],
     );
   await bank.owner.query('analyze clients');
@@ -133,12 +134,7 @@ test('finds at most twenty of a hundred thousand, each by an index', async () =>
   expect(await search('names777', ['client'])).toHaveLength(20);
   expect(await search('+999007777')).toHaveLength(2);
   for (const q of ['m', 'names9', '+999007777', `cli_${'1'.repeat(32)}`]) {
-    const plan = await bank.pool.query(`explain (analyze, buffers, format json) ${clientSearch}`, [
-      q,
-      q,
-      q,
-      '777700999',
-    ]);
+    const plan = await bank.pool.query(`explain (analyze, buffers, format json) ${clientSearch}`, clientSearchFor(q));
     const root = plan.rows[0]['QUERY PLAN'][0].Plan;
     expect(root['Shared Hit Blocks'] + root['Shared Read Blocks'], q).toBeLessThan(300);
     expect(JSON.stringify(root), q).not.toContain('Seq Scan');
@@ -148,6 +144,6 @@ test('finds at most twenty of a hundred thousand, each by an index', async () =>
      select 'acc_' || md5('many' || n), 'cli_' || md5('many' || n), 'SAV-' || 10000 + n, 'Savings', 'USD', 'Active', 'CORE-' || n, now(), now(), 'open' from generate_series(1, 20000) n`,
   );
   await bank.owner.query('analyze accounts');
-  const plan = await bank.pool.query(`explain (format json) ${accountSearch}`, ['CORE-8', ['CORE-8']]);
+  const plan = await bank.pool.query(`explain (format json) ${accountSearch}`, ['CORE-8', ['CORE-8'], ['CORE-8']]);
   expect(JSON.stringify(plan.rows)).not.toContain('Seq Scan');
 }, 60_000);

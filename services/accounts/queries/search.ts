@@ -1,10 +1,14 @@
 import { numberPrefixes } from '#libs/contracts/accounts.ts';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
+import { emailParameter } from '#libs/contracts/emails.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { bareNumber, phone } from '#libs/contracts/phones.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { foldCase } from '#libs/service/folding.ts';
 import { type ClientRow, clientColumns, clientFilters } from '../clients/client-store.ts';
+import { nameKey, nameQuery } from '../clients/folded.ts';
 import { type AccountRow, accountColumns } from '../sagas/account-store.ts';
 import type { Read } from './queries.ts';
 
@@ -15,44 +19,48 @@ import type { Read } from './queries.ts';
 
 type Matched<Row> = Row & Pick<SearchHit, 'matched'>;
 
-const name = "name_key(coalesce(company_name, first_name || ' ' || last_name))";
-const lastName = "name_key(last_name || ' ' || first_name)";
-
-/** Names that begin with $3: the range from it to the last code point after it. */
-const begins = (key: string, more = '') =>
-  `select 'name', ${clientColumns} from clients where ${key} ~>=~ name_key($3) and ${key} ~<=~ (name_key($3) || U&'\\+10FFFF') ${more} order by ${key} using ~<~ limit ${maxHits}`;
+/** Names that begin with $5: the range from it to the last code point after it. */
+const begins = (column: string) =>
+  `select 'name', ${clientColumns} from clients where ${column} >= $5 and ${column} <= $5 || U&'\\+10FFFF' order by ${column} limit ${maxHits}`;
 
 /** Numbers that end with $4, which is reversed. */
 const ends = (column: string) =>
   `select 'phone', ${clientColumns} from clients where reverse(${column}) ~>=~ $4 and reverse(${column}) ~<~ ($4 || ':') limit ${maxHits}`;
 
 /**
- * $1: an id. $2: a phone number. $3: an external_id, an email address, a registration number, or the beginning of a
- * name. $4: the end of a phone number.
+ * $1: an id. $2: a phone number. $3: external_ids. $4: the end of a phone number. $5: the beginning of a name. $6: an
+ * e-mail address. $7: a registration number.
  */
 export const clientSearch = `(select 'id' as matched, ${clientColumns} from clients where client_id = $1)
-  union all (select 'external_id', ${clientColumns} from clients where external_id = $3)
+  union all (select 'external_id', ${clientColumns} from clients where external_id = any($3))
   union all (select 'phone', ${clientColumns} from clients where ussd_phone_number = $2 order by created_at desc limit ${maxHits})
   union all (select 'phone', ${clientColumns} from clients where contact_number = $2 limit ${maxHits})
-  union all (select 'email', ${clientColumns} from clients where ${clientFilters.email.replace('?', '$3')} limit ${maxHits})
-  union all (select 'registration_number', ${clientColumns} from clients where ${clientFilters.registration_number.replace('?', '$3')} limit ${maxHits})
+  union all (select 'email', ${clientColumns} from clients where ${clientFilters.email.replace('?', '$6')} limit ${maxHits})
+  union all (select 'registration_number', ${clientColumns} from clients where ${clientFilters.registration_number.replace('?', '$7')} limit ${maxHits})
   union all (${ends('contact_number')})
   union all (${ends('ussd_phone_number')})
-  union all (${begins(name)})
-  union all (${begins(lastName, 'and last_name is not null')})`;
+  union all (${begins('folded_name')})
+  union all (${begins('folded_last_name')})`;
 
 /** Searches for words anywhere in a name. It runs only if the other searches have found too few clients. */
 const wordSearch = `select 'name' as matched, ${clientColumns} from clients where ${clientFilters.q.replace('?', '$1')} limit ${maxHits}`;
 
-async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
+/** Returns the parameters of `clientSearch` for a text as it was entered. An external_id alone may begin or end with blanks. */
+export function clientSearchFor(given: string): unknown[] {
+  const q = given.trim();
   const { whole, end } = parsePhone(q);
-  const { rows } = await pool.query<Matched<ClientRow>>(clientSearch, [q, whole, q, end]);
+  const email = emailParameter.safeParse(q).data ?? q;
+  return [q, whole, [given, q], end, nameKey(q), foldCase(email), foldCase(q)];
+}
+
+async function searchClients(pool: Pool, given: string): Promise<SearchHit[]> {
+  const { rows } = await pool.query<Matched<ClientRow>>(clientSearch, clientSearchFor(given));
   const clients = new Map<string, SearchHit>();
   const add = (row: Matched<ClientRow>) => {
     if (!clients.has(row.client_id)) clients.set(row.client_id, clientHit(row));
   };
   rows.forEach(add);
-  if (clients.size < maxHits) (await pool.query<Matched<ClientRow>>(wordSearch, [q])).rows.forEach(add);
+  if (clients.size < maxHits) (await pool.query<Matched<ClientRow>>(wordSearch, [nameQuery(given)])).rows.forEach(add);
   return [...clients.values()].slice(0, maxHits);
 }
 
@@ -60,17 +68,17 @@ async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
 const shortestEnd = 7;
 
 /**
- * Returns a phone number in E.164 with its plus, as numbers are stored, and the ending of a number without country
- * code, reversed: 0712 345 678 also matches +254712345678. null if the text is not a phone number. Pure.
+ * Returns a phone number as numbers are stored, and the ending of a number without country code, reversed: 0712 345 678
+ * also matches +254712345678. null if the text is not a phone number. Pure.
  */
 function parsePhone(q: string): { whole: string | null; end: string | null } {
-  const digits = q.replace(/[\s()./-]/g, '').replace(/^00/, '+');
-  const isNational = /^\d+$/.test(digits);
-  if (!/^\+?\d{7,15}$/.test(digits)) return { whole: null, end: null };
+  const digits = bareNumber(q);
+  if (digits === undefined) return { whole: null, end: null };
+  const whole = digits.startsWith('+') ? digits : `+${digits}`;
   const end = digits.replace(/^0+/, '');
   return {
-    whole: `+${digits.replace('+', '')}`,
-    end: isNational && end.length >= shortestEnd ? [...end].reverse().join('') : null,
+    whole: phone.safeParse(q).data ?? phone.safeParse(whole).data ?? whole,
+    end: !digits.startsWith('+') && end.length >= shortestEnd ? [...end].reverse().join('') : null,
   };
 }
 
@@ -93,13 +101,14 @@ function parseAccountNumbers(q: string): string[] {
   ];
 }
 
-/** $1: an id or an external_id. $2: account numbers. */
+/** $1: an id. $2: account numbers. $3: external_ids. */
 export const accountSearch = `select ${accountColumns} from accounts
-  where (account_id = $1 or account_number = any($2) or external_id = $1) and state = 'open' limit ${maxHits}`;
+  where (account_id = $1 or account_number = any($2) or external_id = any($3)) and state = 'open' limit ${maxHits}`;
 
-async function searchAccounts(pool: Pool, q: string): Promise<SearchHit[]> {
+async function searchAccounts(pool: Pool, given: string): Promise<SearchHit[]> {
+  const q = given.trim();
   const numbers = parseAccountNumbers(q);
-  const { rows } = await pool.query<AccountRow>(accountSearch, [q, numbers]);
+  const { rows } = await pool.query<AccountRow>(accountSearch, [q, numbers, [given, q]]);
   return rows.map(({ account_id, account_number, account_type, currency, status, created_at }) => ({
     kind: 'account',
     id: account_id,
@@ -113,7 +122,7 @@ async function searchAccounts(pool: Pool, q: string): Promise<SearchHit[]> {
 async function searchAudit(pool: Pool, q: string): Promise<SearchHit[]> {
   const { rows } = await pool.query<Pick<AuditRecord, 'audit_id' | 'action' | 'outcome' | 'actor' | 'created_at'>>(
     `select audit_id, action, outcome, actor, created_at from audit where request_id = $1 order by created_at desc, audit_id desc limit ${maxHits}`,
-    [q],
+    [q.trim()],
   );
   return rows.map(({ audit_id, action, outcome, actor, created_at }) => ({
     kind: 'audit_record',

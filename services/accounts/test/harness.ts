@@ -62,6 +62,7 @@ export async function startHarness() {
     pool,
     owner,
     ownerUrl: database.url,
+    login: { role, role_password: password },
     /** Starts another process with its own connections, consumers, and replies. */
     process() {
       const own = newPool(lookupPlans);

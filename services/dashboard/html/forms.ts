@@ -62,8 +62,8 @@ export interface Field {
   hint?: string;
   placeholder?: string;
   isRequired?: boolean;
-  type?: 'text' | 'email' | 'tel' | 'date' | 'textarea';
-  inputMode?: 'decimal';
+  type?: 'text' | 'tel' | 'date' | 'textarea';
+  inputMode?: 'decimal' | 'email';
   maxLength?: number;
   /** True if the field has the focus when the page opens. */
   isFocused?: boolean;

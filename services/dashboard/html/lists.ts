@@ -118,7 +118,7 @@ function inWords({ filters = [] }: Filters, field: string, message: string): str
 
 type Filters = Pick<List<never>, 'filters' | 'hasDays' | 'pageSize' | 'fixed'>;
 
-/** Returns the filters of the request that are not empty. */
+/** Returns the filters of the request that are not empty, trimmed except for an external_id, which may have blanks. */
 function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams): URLSearchParams {
   const names = [
     ...filters.map(({ name }) => name),
@@ -128,7 +128,7 @@ function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams)
   ];
   return new URLSearchParams(
     [...query]
-      .map(([name, value]) => [name, value.trim()])
+      .map(([name, value]) => [name, name === externalId.name && value.trim() !== '' ? value : value.trim()])
       .filter(([name, value]) => names.includes(name ?? '') && value !== '') as [string, string][],
   );
 }

@@ -62,7 +62,8 @@ ${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a ro
 }
 
 const contactFields: readonly Field[] = [
-  { name: 'email', label: 'E-mail', type: 'email', isRequired: true, maxLength: 254 },
+  // A browser refuses an address beyond ASCII in an input of the type email.
+  { name: 'email', label: 'E-mail', inputMode: 'email', isRequired: true, maxLength: 254 },
   {
     name: 'contact_number',
     label: 'Phone',

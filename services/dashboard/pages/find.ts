@@ -39,12 +39,13 @@ const sureness = Object.keys(matches);
  */
 export function addFind(app: FastifyInstance): void {
   addPage(app, '/admin/ui/find', { title: 'Find', scope: null }, async ({ api, person, query }) => {
-    const q = query.get('q')?.trim() ?? '';
+    const given = query.get('q') ?? '';
+    const q = given.trim();
     if (q === '') return { content: help };
     const known = withoutSearch(q, person);
     if (known !== undefined) return { redirectTo: known };
     try {
-      const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
+      const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: given })}`);
       const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
       const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
       if (meant) return { redirectTo: hitUrl(meant, q) };

@@ -174,6 +174,93 @@ test('a plus that was decoded to a space is read as a plus', () => {
   });
 });
 
+const blanks = ['\n', '\t', ' ', '\r\n', '\u00a0', '\u2003', '\u3000', '\ufeff', '\u2028', ' \u00a0\n'];
+const person = {
+  client_type: 'Retail',
+  first_name: 'Ann',
+  last_name: 'Lee',
+  email: 'a@example.org',
+  contact_number: '+254700000001',
+  address: 'House 3',
+  ussd_phone_number: '+254700000002',
+};
+const posting = {
+  account_id: 'a',
+  transaction_type: 'Deposit',
+  amount: new NumberText('1'),
+  reference: 'INV 7',
+  description: 'x',
+};
+const texts: [string, z.ZodType, Record<string, unknown>, string[]][] = [
+  ['POST /clients', endpoints.create_client.body, person, Object.keys(person).slice(1)],
+  ['PATCH /clients', endpoints.update_client.body, { email: 'a@example.org' }, ['email']],
+  ['POST /transactions', endpoints.create_transaction.body, posting, ['reference', 'description']],
+  ['a note', endpoints.add_client_note.body, { note: 'x' }, ['note']],
+  ['a freeze', endpoints.change_account_status.body, { status: 'Inactive', note: 'x' }, ['note']],
+  ['a reversal', endpoints.reverse_transaction.body, { reason: 'x' }, ['reason']],
+  ['an API key', endpoints.create_api_key.body, { name: 'x', scopes: ['clients:read'] }, ['name']],
+  [
+    'GET /clients',
+    endpoints.list_clients.query,
+    { email: 'a@example.org', registration_number: 'R 7', q: 'ann lee', ussd_phone: '+254700000001' },
+    ['email', 'registration_number', 'q', 'ussd_phone'],
+  ],
+  [
+    'GET /transactions',
+    endpoints.list_transactions.query,
+    { reference: 'INV 7', idempotency_key: 'k 7', from: '2026-01-02T00:00:00.000Z' },
+    ['reference', 'idempotency_key', 'from'],
+  ],
+  [
+    'GET /admin/audit',
+    endpoints.list_audit.query,
+    { request_id: 'r 7', action: 'create_client' },
+    ['request_id', 'action'],
+  ],
+];
+
+test.each(
+  texts.flatMap(([where, schema, fields, names]) => names.map((name) => [name, where, schema, fields] as const)),
+)('%s of %s is trimmed, then checked', (name, _, schema, fields) => {
+  // contract: clients-12, clients-21
+  const plain = schema.parse(fields);
+  for (const blank of blanks)
+    expect(schema.parse({ ...fields, [name]: `${blank}${fields[name]}${blank}` }), JSON.stringify(blank)).toEqual(
+      plain,
+    );
+});
+
+test('an external_id, and a text that is searched for, are taken with their blanks', () => {
+  // contract: names-1
+  expect(parseQuery(endpoints.list_clients.query, { external_id: ' C 7 ' })).toMatchObject({ external_id: ' C 7 ' });
+  expect(parseQuery(endpoints.search.query, { q: ' C 7\n' })).toEqual({ q: ' C 7\n' });
+  for (const q of ['', ' ', '\n', 'x'.repeat(256), 'a\u0007b'])
+    expect(query(endpoints.search.query, { q }).errors).toMatchObject([{ field: 'q', code: 'validation_failed' }]);
+});
+
+test.each([
+  ['list_clients', 'email=a+b@example.org', { email: 'a+b@example.org' }],
+  ['list_clients', 'email=a%2Bb@example.org', { email: 'a+b@example.org' }],
+  ['list_clients', 'email=a%20b@example.org', { email: 'a+b@example.org' }],
+  ['list_clients', 'email=a+b+c@m%C3%BCnchen.example', { email: 'a+b+c@xn--mnchen-3ya.example' }],
+  ['list_clients', 'ussd_phone=+254700000001', { ussd_phone: '+254700000001' }],
+  ['list_clients', 'ussd_phone=+254+700+000+001', { ussd_phone: '+254700000001' }],
+  ['list_clients', 'q=love+ada', { q: 'love ada' }],
+  ['search_client_by_ussd', 'ussd_phone=+254700000001', { ussd_phone: '+254700000001' }],
+  ['list_transactions', 'from=2026-01-02T02:00:00+02:00', { from: '2026-01-02T00:00:00.000Z' }],
+  ['list_transactions', 'to=2026-01-02T02:00:00.5+02:00', { to: '2026-01-02T00:00:00.500Z' }],
+  ['list_transactions', 'reference=INV+7', { reference: 'INV 7' }],
+  ['list_transfers', 'from=2026-01-02T02:00+02:00', { from: '2026-01-02T00:00:00.000Z' }],
+  ['get_account_balance', 'at=2026-01-02T02:00:00+02:00', { at: '2026-01-02T00:00:00.000Z' }],
+  ['get_statement', 'from=2026-01-02T02:00:00+02:00', { from: '2026-01-02T00:00:00.000Z' }],
+  ['list_audit', 'from=2026-01-02T02:00:00+02:00', { from: '2026-01-02T00:00:00.000Z' }],
+  ['get_posting_statistics', 'currency=USD&from=2026-01-02T02:00:00+02:00', { from: '2026-01-02T00:00:00.000Z' }],
+] as const)('%s?%s: a plus that was not encoded is a plus where no blank can be meant', (name, text, parsed) => {
+  // contract: clients-19
+  const given = Object.fromEntries(new URLSearchParams(text));
+  expect(parseQuery<z.ZodType>(endpoints[name].query, given)).toMatchObject(parsed);
+});
+
 test('national phone numbers become international of the bank’s country; without one they are refused', () => {
   // contract: clients-14
   const given = { contact_number: '0700 000 001', ussd_phone_number: '+254700000002', email: '0700' };

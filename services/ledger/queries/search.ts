@@ -15,12 +15,12 @@ const newest = 20_000;
 type Matched = Pick<SearchHit, 'matched'>;
 type Found = Matched & { record: TransactionRecord };
 
-async function byText(pool: Pool, q: string): Promise<Found[]> {
+async function byText(pool: Pool, q: string, given: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRecord & Matched>(
     `(select 'reference' as matched, ${transactionColumns} from transactions where reference = any($2) order by created_at desc, transaction_id desc limit ${maxHits})
-     union all (select 'external_id', ${transactionColumns} from transactions where external_id = $1 order by created_at desc, transaction_id desc limit ${maxHits})
+     union all (select 'external_id', ${transactionColumns} from transactions where external_id = any($3) order by created_at desc, transaction_id desc limit ${maxHits})
      union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
-    [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])]],
+    [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])], [...new Set([given, q])]],
   );
   return rows.map(toFound);
 }
@@ -56,9 +56,10 @@ async function byId(pool: Pool, q: string): Promise<Found[]> {
  * Returns at most `maxHits` transactions and `maxHits` transfers. For a transfer id it returns the transfer and
  * its transactions.
  */
-export async function searchPostings(pool: Pool, q: string): Promise<SearchHit[]> {
+export async function searchPostings(pool: Pool, given: string): Promise<SearchHit[]> {
+  const q = given.trim();
   let found = await byId(pool, q);
-  if (found.length === 0) found = await byText(pool, q);
+  if (found.length === 0) found = await byText(pool, q, given);
   if (found.length === 0) found = await amongNewest(pool, q);
   const hits = new Map<string, SearchHit>();
   for (const each of found) for (const hit of toHits(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);

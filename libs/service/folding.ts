@@ -1,0 +1,78 @@
+import anyAscii from 'any-ascii';
+
+/**
+ * The form in which names are compared, the same for a name that is stored and for a text that is searched for
+ * (contract: clients-22). Pure: it does not depend on the database, nor on a locale.
+ *
+ * any-ascii gives the letters of every Latin alphabet (æ, ø, þ, ð, œ, ł, đ, ħ, Hausa's ɓ …) and the digits of every script.
+ * No other script is romanised: one name has several romanisations, and different names share one.
+ */
+
+/** Raise it when what these functions return changes: accounts then folds the stored names again. */
+export const foldingVersion = 1;
+
+const ascii = /^\p{ASCII}*$/u;
+
+/** Equal for texts that are equal except for case: full case folding, as ß and SS. */
+export function foldCase(text: string): string {
+  if (ascii.test(text)) return text.toLowerCase();
+  // Each direction knows pairs that the other does not: ẞ only becomes ß, and ſ only becomes S. ς is a σ at the end.
+  return text.normalize('NFC').toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC');
+}
+
+/** What keyboards have for an apostrophe and Unicode calls a symbol or a letter, and the joiner inside a word (ZWNJ). */
+const apostrophes = /[\p{Sk}\u02b9-\u02df\u02e5-\u02ff\u07f4\u07f5\u200c]/gu;
+/** Accents, points, and harakat. The marks of other scripts are vowels or change the letter, except Devanagari's nukta. */
+const marks =
+  /[[[\p{sc=Zinh}\p{sc=Latn}\p{sc=Grek}\p{sc=Cyrl}\p{sc=Hebr}\p{sc=Arab}\p{sc=Syrc}]&&\p{M}]--[\u3099\u309a]]|\u093c|\u0640|\p{Default_Ignorable_Code_Point}/gv;
+const latinOrDigit = /(?!\p{ASCII})[\p{sc=Latn}\p{Nd}]/gu;
+/** Letters that Arabic, Persian, Urdu, and Kurdish keyboards write differently, as Lucene normalizes them. */
+const arabic: [RegExp, string][] = [
+  [/\u0671/g, '\u0627'],
+  [/[\u0620\u0649\u06cc\u06cd\u06ce\u06d0\u06d2]/g, '\u064a'],
+  [/[\u06a9\u06aa]/g, '\u0643'],
+  [/[\u0629\u06be\u06c1\u06c3\u06d5]/g, '\u0647'],
+  [/\u06ba/g, '\u0646'],
+];
+
+function fold(text: string): string {
+  if (ascii.test(text)) return text.toLowerCase();
+  const plain = foldCase(text.replace(apostrophes, "'").normalize('NFKD'))
+    .normalize('NFKD')
+    .replace(apostrophes, "'")
+    .replace(marks, '')
+    // Eng is n in CLDR's table of Latin letters, as Sami and Luganda are written without it.
+    .replace(latinOrDigit, (letter) => (letter === 'ŋ' ? 'n' : anyAscii(letter)));
+  return arabic
+    .reduce((name, [letters, letter]) => name.replace(letters, letter), plain)
+    .toLowerCase()
+    .normalize('NFC');
+}
+
+/** A word of a name: O'Brien has the parts o and brien. */
+interface Word {
+  whole: string;
+  parts: string[];
+}
+
+const betweenWords = /[\s,;]+/u;
+const insideWord = /[^\p{L}\p{M}\p{N}\p{So}]+/u;
+
+/** The words of a name, folded. A name that has neither letters, digits, nor pictures is one word. */
+export function foldWords(name: string): Word[] {
+  const folded = fold(name);
+  const words = folded.split(betweenWords).map((word) => word.split(insideWord).filter((part) => part !== ''));
+  const known = words.filter((parts) => parts.length > 0).map((parts) => ({ whole: parts.join(''), parts }));
+  const rest = folded.replace(/\s+/gu, '');
+  return known.length > 0 || rest === '' ? known : [{ whole: rest, parts: [rest] }];
+}
+
+/** The second usual spelling of letters. */
+const spelled: Record<string, string> = { ä: 'ae', ö: 'oe', ü: 'ue', å: 'aa', ø: 'oe', ŋ: 'ng', đ: 'dj' };
+
+/** A name in its usual spellings: Müller and Mueller. */
+export function spellings(name: string): string[] {
+  if (ascii.test(name)) return [name];
+  const lower = name.normalize('NFC').toLowerCase();
+  return [...new Set([lower, lower.replace(/[äöüåøŋđ]/g, (letter) => spelled[letter] ?? letter)])];
+}
