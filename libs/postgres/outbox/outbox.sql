@@ -14,8 +14,15 @@ create index if not exists outbox_batches_unpublished on outbox_batches (batch_i
 -- All messages of a batch: JSON lines, compressed with zstd (outbox-messages.ts).
 create table if not exists outbox (
   batch_id bigint primary key,
-  records  bytea storage external not null
+  records  bytea not null
 ) with (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+
+-- They are compressed already. Before Postgres 16, the definition of a column could not say this.
+do $$ begin
+  if (select attstorage from pg_attribute where attrelid = 'outbox'::regclass and attname = 'records') <> 'e' then
+    alter table outbox alter column records set storage external;
+  end if;
+end $$;
 
 -- The process that publishes. The table has one row, inserted by the first relay (lease.ts).
 create table if not exists outbox_lease (
