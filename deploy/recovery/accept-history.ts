@@ -1,11 +1,15 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { source } from '#libs/contracts/envelope.ts';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { Publisher } from '#libs/kafka/publish/publish.ts';
+import { acceptance } from '#libs/postgres/outbox/history.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
+import { macConfig, macKeys } from '#libs/service/signing.ts';
 
 /**
  * Resets the position in the topic `ledger.position`, so that ledgers started from now on accept a
@@ -14,13 +18,14 @@ import { run } from '#libs/service/run.ts';
  */
 export async function acceptHistory(
   kafka: KafkaClient,
-  { prefix, logger }: { prefix: string; logger: Logger },
+  { prefix, keys, logger }: { prefix: string; keys: MacKeys; logger: Logger },
 ): Promise<void> {
   const publisher = new Publisher(kafka, { logger, name: 'accept-history', topics: topicTable(prefix) });
   await publisher.start();
   try {
     const topic = topicName(prefix, 'ledger.position');
-    await publisher.publish({ topic, key: 'accepted', value: null, headers: {} }, { timeoutMs: 30_000 });
+    const value = acceptance(new Date().toISOString(), keys);
+    await publisher.publish({ topic, key: `${source.ledger} accepted`, value, headers: {} }, { timeoutMs: 30_000 });
     logger.warn('the history of the database is accepted: ledgers that are started now work with it');
   } finally {
     await publisher.stop();
@@ -29,9 +34,10 @@ export async function acceptHistory(
 
 if (import.meta.main) {
   run('accept-history', async ({ logger }) => {
-    const config = loadConfig(z.object(kafkaConfig));
+    const config = loadConfig(z.object({ ...kafkaConfig, LEDGER_MAC_KEYS: macConfig.LEDGER_MAC_KEYS }));
     await acceptHistory(createKafka(kafkaOptions(config, 'accept-history'), logger), {
       prefix: config.TOPIC_PREFIX,
+      keys: macKeys(config),
       logger,
     });
   });

@@ -3,7 +3,7 @@ import { source } from '#libs/contracts/envelope.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { readLastValue } from '#libs/kafka/consume/read-message.ts';
+import { readLastValues } from '#libs/kafka/consume/read-message.ts';
 import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { History } from '#libs/postgres/outbox/history.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
@@ -14,10 +14,12 @@ import type { Pools } from './pools.ts';
 import { ledgerSchema } from './schema.ts';
 
 const readTimeoutMs = 2_000;
+/** Further records of somebody else would hide the bank's position, which then is logged. */
+const maxPositions = 1_000;
 
 /** Publishes the newest published batch to a topic, so that a database with an older history is detected. */
 export function createHistory(kafka: KafkaClient, prefix: string, keys: MacKeys, logger: Logger): History {
-  const readLast = () => readLastValue(kafka, topicName(prefix, 'ledger.position'), readTimeoutMs);
+  const readLast = () => readLastValues(kafka, topicName(prefix, 'ledger.position'), maxPositions, readTimeoutMs);
   return new History({ topic: 'ledger.position', source: source.ledger, readLast, keys, logger });
 }
 

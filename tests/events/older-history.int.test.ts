@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MacKeys } from '#libs/contracts/mac.ts';
-import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
+import { acceptance, History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import { event } from '#libs/postgres/outbox/test/relay-harness.ts';
@@ -34,7 +34,7 @@ let server: Child;
 const positions: string[] = [];
 const keys = new MacKeys({ ledger: ['the keys of the ledgers'] });
 const newHistory = () =>
-  new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1), keys, logger: silent });
+  new History({ topic: 'position', source: 's', readLast: async () => positions.slice(-1000), keys, logger: silent });
 
 /** The part of a ledger's process that checks the history, with only the rights of a service. */
 interface Process {
@@ -215,15 +215,60 @@ test('a restart and a promotion are accepted; every connection to an older histo
   await ledger.stop();
 }, 180_000);
 
-test('a position without the MAC of the ledger is ignored, whoever wrote it', async () => {
-  const position = { batch_id: '1000000', created_at: '2026-01-02T03:04:05.678Z' };
+/** What a broker user without the keys can write: anything, and what the ledger has written before. */
+function forgeries(): string[] {
+  const position = { batch_id: '1000000', created_at: '2999-01-02T03:04:05.678Z' };
   const mac: Record<string, string> = {};
-  new MacKeys({ ledger: ['other keys'] }).sign('ledger', { headers: mac, value: JSON.stringify(position) });
-  for (const forged of ['no JSON', JSON.stringify(position), JSON.stringify({ ...position, ...mac })]) {
+  const strangers = new MacKeys({ ledger: ['other keys'] });
+  strangers.sign('ledger', { headers: mac, value: JSON.stringify(position) });
+  const { mac: known } = JSON.parse(positions.at(-1) ?? '{}') as { mac: string };
+  return [
+    'no JSON',
+    'null',
+    JSON.stringify(position),
+    JSON.stringify({ ...position, ...mac }),
+    JSON.stringify({ ...position, mac: known }),
+    JSON.stringify({ accepted_at: '2999-01-01T00:00:00.000Z', mac: known }),
+    acceptance('2999-01-01T00:00:00.000Z', strangers),
+  ];
+}
+
+test('records without the MAC of the ledger neither stop a ledger nor hide the position before them', async () => {
+  for (const forged of forgeries()) {
     positions.push(forged);
     const fresh = startProcess();
     await fresh.write(6);
     expect(fresh.history.health()).toEqual({ ok: true });
+    await published(fresh);
     await fresh.stop();
   }
-}, 60_000);
+  const older = await keepAs('before the last posting');
+  const ledger = startProcess();
+  await eventually(
+    () =>
+      ledger.write(7).then(
+        () => true,
+        () => false,
+      ),
+    15_000,
+  );
+  await published(ledger);
+  await ledger.stop();
+  const first = positions.find((value) => value.includes('"mac"')) as string;
+  const newest = positions.at(-1) as string;
+  // A position that was valid once has a valid MAC when it is written again.
+  positions.push(...forgeries(), first, acceptance('2000-01-01T00:00:00.000Z', keys));
+  await startWith(older);
+  const fresh = startProcess();
+  await expect(fresh.write(8)).rejects.toThrow(OlderHistoryError);
+  await fresh.stop();
+  expect(positions).toContain(newest);
+
+  // The program of docs/operations.md, Restore.
+  positions.push(acceptance(new Date().toISOString(), keys), first, newest);
+  const restored = startProcess();
+  await restored.write(9);
+  expect(restored.history.health()).toEqual({ ok: true });
+  await published(restored);
+  await restored.stop();
+}, 120_000);

@@ -118,7 +118,7 @@ export async function acceptDatabase(cluster: Cluster): Promise<void> {
   ledger.start();
   await eventually(async () => (await (await fetch(ledger.healthUrl)).text()).includes('older history'), patienceMs);
   await ledger.stop();
-  await acceptHistory(createClusterKafka(cluster), { prefix: cluster.topicPrefix, logger: silent });
+  await acceptHistory(createClusterKafka(cluster), { prefix: cluster.topicPrefix, keys: testKeys, logger: silent });
 }
 
 /** Starts one ledger and accounts, and sends the commands since the moment again. */

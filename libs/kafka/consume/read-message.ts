@@ -37,19 +37,48 @@ export async function readMessage(
   }
 }
 
-/** Returns the value of the last message of a topic with one partition, or undefined if the topic is empty. */
-export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs: number): Promise<string | undefined> {
+/**
+ * Returns the values in the last `count` offsets of a topic with one partition, oldest first. Rejects if the broker does
+ * not respond within `timeoutMs`.
+ */
+export async function readLastValues(
+  kafka: KafkaClient,
+  topic: string,
+  count: number,
+  timeoutMs: number,
+): Promise<string[]> {
   const [range] = await withTimeout(topicRanges(kafka, topic), timeoutMs, `reading the end of ${topic}`);
-  if (range === undefined || range.high === range.low) return undefined;
-  const last = await readMessage(kafka, { topic, partition: range.partition, offset: range.high - 1n }, timeoutMs);
-  if (last === undefined) throw new Error(`the last message of ${topic} does not exist`);
-  return last.value?.toString();
+  if (range === undefined || range.high === range.low) return [];
+  const { partition, low, high } = range;
+  const { client: cluster, close } = kafka.newCluster();
+  const read = async () => {
+    const nodeId = await findLeader(cluster, topic, partition);
+    if (nodeId === undefined) throw new Error(`${topic} has no leader`);
+    const values: string[] = [];
+    for (let at = high - BigInt(count) > low ? high - BigInt(count) : low; at < high; ) {
+      const [batch] = await fetchFrom(cluster, nodeId, topic, new Map([[partition, at]]), maxWaitMs);
+      if (batch === undefined || batch.corrupt !== undefined)
+        throw new Error(`${topic}/${partition}: ${batch?.corrupt ?? 'nothing was read'}`);
+      values.push(...batch.messages.flatMap((one) => one.received(topic, partition).value?.toString() ?? []));
+      at = batch.nextOffset;
+    }
+    return values;
+  };
+  try {
+    return await withTimeout(read(), timeoutMs, `reading the end of ${topic}`);
+  } finally {
+    void close(1_000);
+  }
+}
+
+async function findLeader(cluster: Cluster, topic: string, partition: number): Promise<string | undefined> {
+  await cluster.connect();
+  await cluster.addTargetTopic(topic);
+  return Object.keys(cluster.findLeaderForPartitions(topic, [partition]))[0];
 }
 
 async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): Promise<ReceivedMessage | undefined> {
-  await cluster.connect();
-  await cluster.addTargetTopic(topic);
-  const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
+  const nodeId = await findLeader(cluster, topic, partition);
   if (nodeId === undefined) return undefined;
   const [batch] = await fetchFrom(cluster, nodeId, topic, new Map([[partition, offset]]), maxWaitMs);
   const found = batch?.messages.find((message) => message.offset === offset);

@@ -19,12 +19,9 @@ export interface HistoryOptions {
   topic: string;
   /** ce_source. */
   source: string;
-  /**
-   * Returns the value of the last record of that topic, or undefined if it is empty. Rejects if the broker does
-   * not respond.
-   */
-  readLast: () => Promise<string | undefined>;
-  /** A position without the ledger's MAC is ignored: another writer of the topic could otherwise stop all postings. */
+  /** Returns the values of the last records of that topic, oldest first. Rejects if the broker does not respond. */
+  readLast: () => Promise<string[]>;
+  /** A record without the ledger's MAC is ignored: another writer of the topic could otherwise stop all postings. */
   keys: Pick<MacKeys, 'sign' | 'verifySigner'>;
   logger: Logger;
 }
@@ -101,38 +98,58 @@ export class History {
     if (this.#newest === undefined || last.batch_id > this.#newest.batch_id) this.#newest = last;
     const { batch_id, created_at } = this.#newest;
     const { topic, source, keys } = this.#options;
-    const position = { batch_id: String(batch_id), created_at };
-    const mac: Record<string, string> = {};
-    keys.sign('ledger', { headers: mac, value: JSON.stringify(position) });
-    const payload = JSON.stringify({ ...position, ...mac });
+    const payload = signed({ batch_id: String(batch_id), created_at }, keys);
     return { id: randomUUID(), topic, key: source, type: 'corebanking.outbox.position.v1', time: created_at, payload };
   }
 
+  /** The newest position counts, and not the last one, because old records can be written again, which have valid MACs. */
   async #readNewest(): Promise<void> {
-    const value = await this.#options.readLast();
-    if (value === undefined) return;
-    const position = this.#authentic(value);
-    if (position === undefined) {
-      this.#options.logger.error({ value }, 'ignored a position without a valid MAC of the ledger');
-      return;
+    const { readLast, keys, logger } = this.#options;
+    const values = await readLast();
+    const records = values.flatMap((value) => authentic(value, keys) ?? []);
+    const forged = values.length - records.length;
+    if (forged > 0)
+      logger.error(
+        {
+          forged,
+          position: records.length > 0 ? 'found' : 'not found: this start cannot see whether the database lost data',
+        },
+        'ignored positions without a valid MAC of the ledger',
+      );
+    const accepted =
+      records
+        .flatMap((record) => ('accepted_at' in record ? record.accepted_at : []))
+        .sort()
+        .at(-1) ?? '';
+    for (const record of records) {
+      if ('accepted_at' in record || record.created_at <= accepted) continue;
+      const batch_id = BigInt(record.batch_id);
+      if (this.#newest === undefined || batch_id > this.#newest.batch_id)
+        this.#newest = { batch_id, created_at: record.created_at };
     }
-    const { batch_id, created_at } = position;
-    if (this.#newest === undefined || BigInt(batch_id) > this.#newest.batch_id)
-      this.#newest = { batch_id: BigInt(batch_id), created_at };
   }
+}
 
-  #authentic(value: string): { batch_id: string; created_at: string } | undefined {
-    try {
-      const { batch_id, created_at, ...mac } = JSON.parse(value) as {
-        batch_id: string;
-        created_at: string;
-        mac: string;
-      };
-      const position = { batch_id, created_at };
-      const signer = this.#options.keys.verifySigner({ headers: mac, value: JSON.stringify(position) });
-      return signer === 'ledger' ? position : undefined;
-    } catch {
-      return undefined;
-    }
+/** A position, or that positions until a time do not count, because the database that lacks them was accepted. */
+type Recorded = { batch_id: string; created_at: string } | { accepted_at: string };
+
+function signed(record: Recorded, keys: Pick<MacKeys, 'sign'>): string {
+  const mac: Record<string, string> = {};
+  keys.sign('ledger', { headers: mac, value: JSON.stringify(record) });
+  return JSON.stringify({ ...record, ...mac });
+}
+
+/** Returns the value of the record that makes ledgers accept the database as it is at this time (ISO 8601 UTC). */
+export function acceptance(accepted_at: string, keys: Pick<MacKeys, 'sign'>): string {
+  return signed({ accepted_at }, keys);
+}
+
+function authentic(value: string, keys: Pick<MacKeys, 'verifySigner'>): Recorded | undefined {
+  try {
+    const { mac, ...record } = JSON.parse(value) as Recorded & { mac: string };
+    const signer = keys.verifySigner({ headers: { mac }, value: JSON.stringify(record) });
+    return signer === 'ledger' ? record : undefined;
+  } catch {
+    return undefined;
   }
 }
