@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { source } from '#libs/contracts/envelope.ts';
-import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
+import { EventKeys } from '#libs/contracts/mac.ts';
+import { feedTopics, type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
@@ -10,6 +11,7 @@ import { deadLetterCounter, measureOutbox } from './measures.ts';
 import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
 import type { RunContext } from './run.ts';
+import type { macConfig } from './signing.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
 
 const hourMs = 60 * 60 * 1000;
@@ -27,6 +29,7 @@ export interface PublishingOptions extends PublishingDependencies, Pick<RelayOpt
   service: 'ledger' | 'accounts' | 'webhooks';
   schema: string;
   signReply?: (message: OutgoingMessage) => void;
+  /** Signs messages of the outbox other than events that webhooks stores, which have a MAC of their own. */
   signEvent?: (message: OutgoingMessage) => void;
   /** The maximum number of replies that are queued for the broker. */
   maxQueued?: number;
@@ -35,13 +38,20 @@ export interface PublishingOptions extends PublishingDependencies, Pick<RelayOpt
 /** Creates the publishers of a service, one for replies and one for its outbox, and the relay. Starts nothing, and registers how they stop. */
 export function createPublishing(
   kafka: KafkaClient,
-  config: z.output<z.ZodObject<Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig>>,
+  config: z.output<
+    z.ZodObject<
+      Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig & Pick<typeof macConfig, 'ACCOUNTS_MAC_KEYS'>
+    >
+  >,
   options: PublishingOptions,
 ) {
   const { service, schema, relayPool, metrics, tracing, now, logger, onStop, signReply, signEvent, maxQueued } =
     options;
   const prefix = config.TOPIC_PREFIX;
   const common = { logger, topics: topicTable(prefix) };
+  const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
+  const fed = new Set(feedTopics.map((name) => topicName(prefix, name)));
+  const sign = (message: OutgoingMessage) => (fed.has(message.topic) ? eventKeys.sign(message) : signEvent?.(message));
   const publishers = {
     replies: new Publisher(kafka, {
       ...common,
@@ -49,7 +59,7 @@ export function createPublishing(
       ...(signReply && { sign: signReply }),
       ...(maxQueued !== undefined && { maxQueued }),
     }),
-    events: new Publisher(kafka, { ...common, name: 'events', ...(signEvent && { sign: signEvent }) }),
+    events: new Publisher(kafka, { ...common, name: 'events', sign }),
   };
   const tracePublished = publishTracer(tracing, prefix);
   const replies = createReplies({

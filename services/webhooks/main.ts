@@ -1,5 +1,7 @@
+import { EventKeys } from '#libs/contracts/mac.ts';
 import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { whileClocksAgree } from '#libs/service/clock.ts';
@@ -25,7 +27,7 @@ import { allowedAddresses } from './deliveries/addresses.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { sweep } from './deliveries/sweeper.ts';
-import { takeEvents } from './events/store-events.ts';
+import { readUnsignedUntil, takeEvents } from './events/store-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';
@@ -53,7 +55,9 @@ run('webhooks', async (context) => {
 
   const now = Date.now;
   const keys = macKeys(config);
-  const audited = topicName(prefix, 'accounts.commands');
+  // Audit records, and replies to approved commands.
+  const sign = (message: OutgoingMessage) =>
+    void (message.topic === topicName(prefix, 'accounts.commands') && keys.sign('webhooks', message));
   const { publishers, replies, relay } = createPublishing(kafka, config, {
     service: 'webhooks',
     schema,
@@ -63,7 +67,8 @@ run('webhooks', async (context) => {
     now,
     logger,
     onStop,
-    signEvent: (message) => void (message.topic === audited && keys.sign('webhooks', message)),
+    signReply: sign,
+    signEvent: sign,
   });
   const count = countWork(metrics);
   const addresses = allowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
@@ -99,10 +104,15 @@ run('webhooks', async (context) => {
       deliverer.wake();
     },
   });
+  const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
+  let unsignedUntilMs: number | undefined;
   const events = watchFaults(async (messages) => {
-    const { stored, skipped } = await takeEvents(feedPool, messages, logger);
+    unsignedUntilMs ??= await readUnsignedUntil(feedPool);
+    const authenticity = { keys: eventKeys, unsignedUntilMs };
+    const { stored, unreadable, forged } = await takeEvents(feedPool, messages, authenticity, logger);
     count.stored.inc(stored);
-    count.unreadable.inc(skipped);
+    count.unreadable.inc(unreadable);
+    count.forged.inc(forged);
     deliverer.wake();
   });
   const group = consumerGroups(kafka, config, logger);

@@ -17,6 +17,7 @@ export function countWork(metrics: Metrics) {
     command: commandCounter(metrics),
     stored: metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events'),
     unreadable: metrics.counter('webhooks_unreadable_events_total', 'Skipped invalid messages of event topics'),
+    forged: metrics.counter('webhooks_forged_events_total', 'Skipped events without a MAC of the bank'),
     disabled: metrics.counter('webhooks_disabled_total', 'Webhooks disabled by 410 or after five days of failures'),
   };
 }

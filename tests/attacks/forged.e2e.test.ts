@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parseApiKey } from '#libs/contracts/api-key.ts';
 import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
@@ -11,6 +11,7 @@ import { commandPartition, type TopicName, topicName } from '#libs/contracts/top
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { testKeys, testMacSecrets } from '#libs/service/test/keys.ts';
+import { startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { Api, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
@@ -19,6 +20,7 @@ import { eventually, useBank } from '../support/world.ts';
 /** The attacker can write to the broker and has read every message. No message of the attacker may have an effect. */
 // The keys are being rotated: gateways sign with a new key, and the previous one is still accepted.
 const world = useBank({
+  webhooks: 1,
   env: { GATEWAY_MAC_KEYS: `a new MAC key of gateways for this test,${testMacSecrets.gateway}` },
 });
 const { api } = world;
@@ -100,6 +102,7 @@ async function deadLetterCode(topic: TopicName, message: OutgoingMessage): Promi
 
 describe('Forged commands', () => {
   it('a deposit in an officer’s name is not executed, but becomes a dead letter and is counted', async () => {
+    // asvs: 13.2.1
     const before = await api.balance(account.account_id);
     const message = deposit();
     await attack(message);
@@ -130,8 +133,85 @@ describe('Forged commands', () => {
   });
 });
 
+describe('Forged events', () => {
+  it('are neither delivered by webhooks nor in GET /events, but counted; the events of the bank go on', async () => {
+    // contract: webhooks-26
+    // asvs: 13.2.1
+    const { url, received, stop } = await startReceiver();
+    try {
+      const { webhook_id } = (await api.post('/webhooks', { url, event_types: ['*'] })).data<{ webhook_id: string }>();
+      const first = await api.transact(account.account_id, 'Deposit', 2);
+      const about = (id: string) => received.filter(({ body }) => body.includes(id));
+      await eventually(async () => about(first.transaction_id).length > 0);
+      const known = await authentic('transactions', 'corebanking.transaction.completed.v1');
+      const { mac: _, ...unsigned } = known.headers;
+      const ids = Array.from({ length: 4 }, () => freshId('transaction'));
+      const value = (id: string) =>
+        String(known.value).replaceAll(/"transaction_id":"[^"]+"/g, `"transaction_id":"${id}"`);
+      const headers = { ...unsigned, ce_id: randomUUID() };
+      const strangers = {
+        ...again(known),
+        value: value(ids[2] as string),
+        headers: { ...headers, ce_id: randomUUID() },
+      };
+      testKeys.sign('gateway', strangers);
+      await attack(
+        { ...again(known), value: value(ids[0] as string), headers },
+        { ...again(known), value: value(ids[1] as string), headers: { ...known.headers, ce_id: randomUUID() } },
+        strangers,
+        {
+          ...again(known),
+          topic: topicName(world.bank.topic_prefix, 'transfers'),
+          headers: { ...headers, ce_id: randomUUID() },
+          value: value(ids[3] as string),
+        },
+      );
+      await caughtUp(world.bank, 'webhooks-events', undefined, 'transactions');
+      await caughtUp(world.bank, 'webhooks-events', undefined, 'transfers');
+      const last = await api.transact(account.account_id, 'Deposit', 3);
+      await eventually(async () => about(last.transaction_id).length > 0);
+      expect(ids.flatMap(about)).toEqual([]);
+      const { text } = await api.get(`/events?account_id=${account.account_id}&limit=500`);
+      expect(text).toContain(last.transaction_id);
+      expect(ids.filter((id) => text.includes(id))).toEqual([]);
+      const metrics = await scrape(world.bank.process('webhooks'));
+      expect(metrics.value('corebanking_webhooks_forged_events_total')).toBe(4);
+      await api.send('DELETE', `/webhooks/${webhook_id}`);
+    } finally {
+      await stop();
+    }
+  });
+});
+
+describe('Forged positions of the ledger', () => {
+  it('do not stop a ledger that starts, which posts at once', async () => {
+    // asvs: 13.2.1
+    const [position] = (await readTopic(world.bank, 'ledger.position')).slice(-1) as [ReceivedMessage];
+    const { mac, ...known } = JSON.parse(String(position.value)) as { batch_id: string; mac: string };
+    const junk = [
+      { ...known, batch_id: String(Number(known.batch_id) + 100_000), mac },
+      { ...known, mac: 'ledger/x:y' },
+      'no position',
+    ];
+    await attack(
+      ...junk.map((value) => ({
+        ...again(position),
+        value: typeof value === 'string' ? value : JSON.stringify(value),
+      })),
+      { ...again(position), value: null },
+    );
+    const ledger = world.bank.process('ledger');
+    await ledger.startWith({});
+    await eventually(async () => (await fetch(ledger.health_url)).status === 200, 30_000);
+    const before = await api.balance(account.account_id);
+    await api.transact(account.account_id, 'Deposit', 4);
+    expect(await api.balance(account.account_id)).toBe(before + 4);
+  });
+});
+
 describe('Forged states of API keys', () => {
   it('do not add a scope to a key, and do not reactivate a revoked one', async () => {
+    // asvs: 13.2.1
     const { api_key, key_id } = await api.key({ scopes: ['accounts:read'] });
     const low = new Api(
       () => world.bank.base_urls[0] as string,

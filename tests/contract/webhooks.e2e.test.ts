@@ -4,6 +4,7 @@ import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Delivery } from '#libs/contracts/webhooks.ts';
+import { testEventKeys } from '#libs/service/test/keys.ts';
 import { hang, startReceiver, status } from '../../services/webhooks/test/receiver.ts';
 import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
 import { publish } from '../support/kafka.ts';
@@ -257,16 +258,20 @@ describe('a webhook', () => {
     );
   });
 
-  it('whose receiver responds with 410 is counted as disabled, and invalid messages of event topics are counted', async () => {
+  it('whose receiver responds with 410 is counted as disabled, and invalid and forged messages of event topics are counted', async () => {
     const at = await receiver(status(410));
     await api.post(`/webhooks/${(await webhook(at.url)).webhook_id}/test`);
     const topic = topicName(world.bank.topic_prefix, 'clients');
-    await publish(world.bank, [{ topic, partition: 0, key: 'x', value: 'no JSON', headers: {} }]);
+    const invalid = () => ({ topic, partition: 0, key: 'x', value: 'no JSON', headers: {} });
+    const ours = invalid();
+    testEventKeys.sign(ours);
+    await publish(world.bank, [invalid(), ours]);
     const counted = async (name: string) => {
       const scrapes = await Promise.all(['webhooks', 'webhooks-2'].map((one) => scrape(world.bank.process(one))));
       return scrapes.map(({ value }) => value(`corebanking_webhooks_${name}_total`)).toSorted();
     };
     await eventually(async () => (await counted('disabled'))[1] === 1 && (await counted('unreadable_events'))[1] === 1);
+    await eventually(async () => (await counted('forged_events'))[1] === 1);
   });
 
   it('requires webhooks:manage, which a bound key can have for the events of its client', async () => {
@@ -297,6 +302,7 @@ describe('a webhook', () => {
 
   it('ends with the key that last set it: revoked with or without descendants, or expired; the answer lists it', async () => {
     // contract: permission-19, webhooks-2, webhooks-9
+    // asvs: 8.3.2
     const [trusted, thief] = [await receiver(), await receiver()];
     const newKey = (more: object = {}) => api.key({ scopes: ['webhooks:manage', 'ops:manage'], ...more });
     const [changing, creating] = [await newKey(), await newKey()];

@@ -1,5 +1,5 @@
 import { replyType } from '#libs/contracts/envelope.ts';
-import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
+import { EventKeys, MacKeys, type Signer } from '#libs/contracts/mac.ts';
 import { maySend, messageOfType } from '#libs/contracts/messages.ts';
 
 /** The keys of test banks, with which tests can send messages as services would. */
@@ -16,6 +16,8 @@ export const testKeys = new MacKeys({
   ledger: [testMacSecrets.ledger],
   webhooks: [testMacSecrets.webhooks],
 });
+
+export const testEventKeys = new EventKeys([testMacSecrets.accounts]);
 
 /** Returns the message with the MAC of the service that sends messages of its kind. */
 export function signedForTest<M extends { headers: Record<string, string>; value: string | Buffer | null }>(

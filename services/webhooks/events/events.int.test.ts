@@ -1,8 +1,21 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { EventKeys } from '#libs/contracts/mac.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { watchFaults } from '#libs/service/faults.ts';
+import { testEventKeys, testKeys } from '#libs/service/test/keys.ts';
 import { completed, eventMessage, newId, opened, useWebhooks } from '../test/harness.ts';
 import { readEvent } from './read-event.ts';
-import { storeEvents } from './store-events.ts';
+import { readUnsignedUntil, storeEvents, takeEvents } from './store-events.ts';
+
+/** Returns the message with a MAC for what it is now. */
+function signed(message: ReceivedMessage): ReceivedMessage {
+  const again = { ...message, headers: { ...message.headers } };
+  testEventKeys.sign(again);
+  return again;
+}
 
 /** GET /events as implemented by webhooks, with a real Postgres. */
 const harness = useWebhooks();
@@ -38,7 +51,7 @@ describe('events', () => {
   it('are stored once, however often Kafka delivers them', async () => {
     const account = newId('account');
     const one = completed(account, 1);
-    expect(await harness.take(one, one)).toEqual({ stored: 1, skipped: 0 });
+    expect(await harness.take(one, one)).toEqual({ stored: 1, unreadable: 0, forged: 0 });
     await harness.take(one, completed(account, 2));
     expect((await harness.events({ account_id: account })).items.map(({ data }) => data['sequence'])).toEqual([1, 2]);
   });
@@ -173,24 +186,82 @@ describe('events', () => {
   });
 
   it('a batch in which no event is valid is skipped', async () => {
-    const invalid = { ...completed(newId('account'), 1), value: null };
-    expect(await harness.take(invalid)).toEqual({ stored: 0, skipped: 1 });
-    expect(await harness.take(invalid, invalid)).toEqual({ stored: 0, skipped: 2 });
+    const invalid = signed({ ...completed(newId('account'), 1), value: null });
+    expect(await harness.take(invalid)).toEqual({ stored: 0, unreadable: 1, forged: 0 });
+    expect(await harness.take(invalid, invalid)).toEqual({ stored: 0, unreadable: 2, forged: 0 });
   });
 
   it('invalid events are skipped, and the events after them are stored', async () => {
     const account = newId('account');
     const good = completed(account, 1);
     const taken = await harness.take(
-      { ...good, value: Buffer.from('no JSON') },
-      { ...good, headers: { ...good.headers, ce_id: 'x' } },
-      { ...good, headers: { ...good.headers, ce_time: '0000-01-01T00:00:00.000Z' } },
-      { ...good, key: 'acc_\0' },
-      { ...good, value: null },
+      signed({ ...good, value: Buffer.from('no JSON') }),
+      signed({ ...good, headers: { ...good.headers, ce_id: 'x' } }),
+      signed({ ...good, headers: { ...good.headers, ce_time: '0000-01-01T00:00:00.000Z' } }),
+      signed({ ...good, key: 'acc_\0' }),
+      signed({ ...good, value: null }),
       good,
     );
-    expect(taken).toEqual({ stored: 1, skipped: 5 });
+    expect(taken).toEqual({ stored: 1, unreadable: 5, forged: 0 });
     expect((await harness.events({ account_id: account })).items).toHaveLength(1);
+  });
+
+  it('without a MAC of the bank are not stored, whatever else is right, and the events after them are', async () => {
+    // contract: webhooks-26
+    const account = newId('account');
+    const good = completed(account, 1);
+    const { mac: _, ...unsigned } = good.headers;
+    const other = { ...good, headers: { ...good.headers, ce_id: randomUUID() } };
+    const strangers = { ...other, headers: { ...other.headers } };
+    new EventKeys(['somebody else’s key of accounts']).sign(strangers);
+    const asCommand = { ...other, headers: { ...other.headers } };
+    testKeys.sign('accounts', asCommand);
+    const header = (name: string, value: string) => ({ ...good, headers: { ...good.headers, [name]: value } });
+    const forgeries = [
+      { ...good, headers: unsigned },
+      { ...good, value: Buffer.from(String(good.value).replace('1.00', '9.00')) },
+      { ...good, key: newId('account') },
+      header('ce_id', randomUUID()),
+      header('ce_type', 'corebanking.transaction.failed.v1'),
+      header('ce_source', '/core-banking/accounts'),
+      header('ce_time', new Date(0).toISOString()),
+      header('ce_dataschema', 'urn:corebanking:x'),
+      header('mac', ''),
+      header('mac', 'events/00000000:x'),
+      header('mac', String(good.headers['mac']).replace(/:.*/, ':')),
+      strangers,
+      asCommand,
+    ];
+    expect(await harness.take(...forgeries, good)).toEqual({ stored: 1, unreadable: 0, forged: forgeries.length });
+    expect((await harness.events({ account_id: account })).items.map(({ data }) => data)).toEqual([
+      JSON.parse(String(good.value)),
+    ]);
+  });
+
+  it('from before events had MACs are stored if the broker appended them before the upgrade had ended', async () => {
+    const upgraded = Date.now();
+    const authenticity = { keys: testEventKeys, unsignedUntilMs: upgraded };
+    const event = (timestamp_ms: number) => {
+      const { headers, ...message } = completed(newId('account'), 1);
+      const { mac: _, ...unsigned } = headers;
+      return { ...message, headers: unsigned, timestamp_ms };
+    };
+    const none = { stored: 0, unreadable: 0, forged: 0 };
+    const take = (message: ReceivedMessage) => takeEvents(harness.pool, [message], authenticity, silent);
+    expect(await take(event(upgraded - 1))).toEqual({ ...none, stored: 1 });
+    expect(await take(event(upgraded))).toEqual({ ...none, forged: 1 });
+    expect(await take({ ...event(upgraded - 1), headers: { ...event(0).headers, mac: 'events/x:y' } })).toEqual({
+      ...none,
+      forged: 1,
+    });
+    // A new bank accepts none; the migration of one that has stored events accepts those of the next hour.
+    expect(await readUnsignedUntil(harness.pool)).toBe(-Infinity);
+    const path = new URL('../migrations/0002-signed-events.sql', import.meta.url);
+    const [, update = ''] = /(update .*;)/.exec(readFileSync(path, 'utf8')) ?? [];
+    await harness.owner.query(update);
+    const until = await readUnsignedUntil(harness.pool);
+    expect([until > Date.now() + 3_500_000, until < Date.now() + 3_700_000]).toEqual([true, true]);
+    await harness.owner.query(`update event_head set unsigned_until = '-infinity'`);
   });
 });
 

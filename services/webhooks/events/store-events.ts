@@ -1,30 +1,57 @@
 import type { Logger } from 'pino';
 import { isId } from '#libs/contracts/ids.ts';
+import type { EventKeys } from '#libs/contracts/mac.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
+/** Decides which events are those of the bank. */
+export interface Authenticity {
+  keys: Pick<EventKeys, 'verify'>;
+  /** Events that the broker has appended before this time, in ms since 1970, may lack a MAC. */
+  unsignedUntilMs: number;
+}
+
 /**
- * Stores the events in messages of the event topics, and returns the numbers of new events and of skipped messages.
- * When it resolves, they are committed, so that no offset is committed before its event. Only messages that are not
- * valid events are skipped and logged. Any error of the database is thrown: readers rely on every event being there, so
- * the events wait until they can be stored.
+ * Returns the time until which events without MAC are accepted: an hour after the migration of a database whose events had
+ * none, so that all relays can be replaced meanwhile. Brokers set the time of a record, so nobody can write an older one.
+ */
+export async function readUnsignedUntil(queries: Queries): Promise<number> {
+  const { rows } = await queries.query<{ ms: number }>(
+    'select extract(epoch from unsigned_until)::float8 * 1000 as ms from event_head',
+  );
+  return rows[0]?.ms ?? -Infinity;
+}
+
+/**
+ * Stores the events in messages of the event topics, and returns the numbers of new events, of messages that are not
+ * events, and of those without a MAC of the bank. When it resolves, they are committed, so that no offset is committed
+ * before its event. Only the last two are skipped and logged. Any error of the database is thrown: readers rely on every
+ * event being there, so the events wait until they can be stored.
  */
 export async function takeEvents(
   pool: Pool,
   messages: readonly ReceivedMessage[],
+  { keys, unsignedUntilMs }: Authenticity,
   logger: Logger,
-): Promise<{ stored: number; skipped: number }> {
+): Promise<{ stored: number; unreadable: number; forged: number }> {
+  const skipped = { unreadable: 0, forged: 0 };
   const events = messages.flatMap((message) => {
-    const event = readEvent(message);
+    const { topic, partition, offset, headers, timestamp_ms } = message;
+    const at = { topic, partition, offset: String(offset) };
+    const isOurs = headers['mac'] === undefined ? timestamp_ms < unsignedUntilMs : keys.verify(message);
+    const event = isOurs ? readEvent(message) : undefined;
     if (event) return event;
-    const { topic, partition, offset } = message;
-    logger.error({ topic, partition, offset: String(offset) }, 'skipped a message that is not a valid event');
+    skipped[isOurs ? 'unreadable' : 'forged'] += 1;
+    logger.error(
+      at,
+      isOurs ? 'skipped a message that is not a valid event' : 'skipped an event without a MAC of the bank',
+    );
     return [];
   });
   const stored = events.length > 0 ? await storeEvents(pool, events) : 0;
-  return { stored, skipped: messages.length - events.length };
+  return { stored, ...skipped };
 }
 
 /**

@@ -21,7 +21,7 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, lookupPlans, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
-import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
+import { signedForTest, testEventKeys, testKeys } from '#libs/service/test/keys.ts';
 import { useStarted } from '../../../tests/support/use-started.ts';
 import { allowedAddresses } from '../deliveries/addresses.ts';
 import { createDeliverer } from '../deliveries/deliverer.ts';
@@ -144,7 +144,7 @@ export async function startHarness() {
     },
     /** Stores messages as if they came from Kafka. */
     async take(...messages: ReceivedMessage[]) {
-      const taken = await takeEvents(feedPool, messages, silent);
+      const taken = await takeEvents(feedPool, messages, { keys: testEventKeys, unsignedUntilMs: -Infinity }, silent);
       deliverers.forEach((one) => one.wake());
       return taken;
     },
@@ -236,15 +236,9 @@ export function eventMessage<T extends EventType>(
     ce_dataschema: schemaId(type),
     'content-type': 'application/json',
   };
-  return {
-    topic: events[type].topic,
-    partition: 0,
-    offset: offsets++,
-    key,
-    value: Buffer.from(JSON.stringify(data)),
-    headers,
-    timestamp_ms: Date.now(),
-  };
+  const message = { key, value: Buffer.from(JSON.stringify(data)), headers };
+  testEventKeys.sign(message);
+  return { ...message, topic: events[type].topic, partition: 0, offset: offsets++, timestamp_ms: Date.now() };
 }
 
 const entry = (account_id: string, sequence: number) => ({
