@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs';
+import { closeSync, fchmodSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const MAX_LOG_BYTES = 20 * 1024 * 1024;
@@ -75,7 +75,9 @@ function openLog(file: string): number {
   } catch {
     // There is no log yet.
   }
-  return openSync(file, 'a');
+  const log = openSync(file, 'a', 0o600);
+  fchmodSync(log, 0o600);
+  return log;
 }
 
 /**

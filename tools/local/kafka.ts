@@ -53,6 +53,8 @@ export type KafkaOptions = {
  */
 export async function startKafka(options: KafkaOptions): Promise<Child> {
   await mkdir(options.dir, { recursive: true });
+  // Messages contain everybody's data. A folder of an earlier version was readable by all.
+  await chmod(options.dir, 0o700);
   return options.way === 'java' ? startWithJava(options) : startWithDocker(options);
 }
 

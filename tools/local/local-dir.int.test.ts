@@ -47,6 +47,7 @@ test('secrets and ports are kept, and only their owner can read them', async () 
   expect(second.secret('b')).not.toBe(secret);
   expect(await second.port('p')).toBe(port);
   expect(statSync(join(dir, 'state.json')).mode & 0o777).toBe(0o600);
+  expect(statSync(join(dir, 'log')).mode & 0o777).toBe(0o700);
   second.release();
 });
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -109,7 +110,9 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
 function makeFolder(wanted: string): string {
   const path = resolve(wanted);
   try {
-    mkdirSync(join(path, 'log'), { recursive: true });
+    const logs = join(path, 'log');
+    mkdirSync(logs, { recursive: true });
+    chmodSync(logs, 0o700);
     const probe = join(path, `.writable-${process.pid}`);
     writeFileSync(probe, '');
     rmSync(probe);

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -92,6 +92,11 @@ test('a user signs in at the identity provider, and the bank accepts their token
   expect(
     await probeStatus({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } }),
   ).toBe(403);
+});
+
+test('only the owner can read the logs and the messages of the broker', () => {
+  const mode = (...parts: string[]) => statSync(join(dir, ...parts)).mode & 0o777;
+  expect([mode('kafka'), mode('log'), mode('log', 'ledger.log')]).toEqual([0o700, 0o700, 0o600]);
 });
 
 test('the dashboard redirects to the sign-in', async () => {

@@ -268,7 +268,39 @@ describe('an erasure', () => {
     expect(states[1]).not.toBeNull();
   });
 
+  test('replaces what an approval of a change of the client contains', async () => {
+    const client_id = await newClient(bank);
+    const approval_id = newId('approval');
+    const changes = {
+      first_name: 'Zoroaster',
+      email: 'zoroaster@example.com',
+      address: 'at Zoroaster',
+      ussd_phone_number: null,
+    };
+    const asked = {
+      approval_id,
+      action: 'client_contact' as const,
+      summary: `Change first_name of client ${client_id}`,
+      request: { operation: 'update_client' as const, method: 'PATCH', path: `/clients/${client_id}`, body: changes },
+      scopes: [],
+      command: {
+        name: 'update_client' as const,
+        id: `cmd_${'0'.repeat(32)}`,
+        key: client_id,
+        data: { client_id, changes },
+      },
+    };
+    await bank.send('request_approval', asked, { message_id: approval_id, subject: approval_id, actor: 'jwt:x|alice' });
+    const verdict = { approval_id, reason: 'no', scopes: ['approvals:write'] };
+    await bank.send('reject_request', verdict, { actor: 'jwt:x|bob' });
+    await erased(client_id);
+    const kept = `${await readText('select * from approvals')}${await readText('select * from commands')}`;
+    expect(kept).toContain(approval_id);
+    expect(kept).not.toMatch(/zoroaster/i);
+  });
+
   test('reports until when topics and outboxes contain the client’s data', async () => {
+    // asvs: 14.2.4
     const reply = await erased(await newClient(bank));
     if (!reply?.ok) throw new Error('not erased');
     const { remaining, erased_at } = erasureSchema.parse(reply.data);
@@ -288,6 +320,8 @@ describe('an erasure', () => {
       'topic replies': 7,
       'topic accounts.commands.dlq': 37,
       'schema ledger': null,
+      'webhooks, in schema webhooks': null,
+      'audit, in schema accounts': null,
       'schema webhooks': 400,
       'outbox of accounts': 1,
       'outbox of the ledger': 1,

@@ -135,6 +135,12 @@ function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasu
       holds: 'descriptions, references, external_id and metadata, in the events of GET /events',
       gone_at: webhooksDays === -1 ? null : at(webhooksDays * 24 * 60 * 60 * 1000),
     },
+    {
+      place: 'webhooks, in schema webhooks',
+      holds: 'URLs and descriptions of webhooks until they are deleted, and kept replies that show them',
+      gone_at: null,
+    },
+    { place: 'audit, in schema accounts', holds: 'request ids that callers chose, in audit records', gone_at: null },
     { place: 'outbox of accounts', holds: 'messages that were published', gone_at: outbox },
     { place: 'outbox of the ledger', holds: 'messages that were published', gone_at: outbox },
   ];

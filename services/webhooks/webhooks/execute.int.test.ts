@@ -265,6 +265,8 @@ describe('a webhook', () => {
     const page = { limit: 100, order: 'desc' as const };
     expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).toContain(webhook_id);
     expect((await harness.done('delete_webhook', { webhook_id })).status).toBe('Paused');
+    const kept = await harness.owner.query('select url, description from webhooks where webhook_id = $1', [webhook_id]);
+    expect(kept.rows).toEqual([{ url: '', description: null }]);
     for (const name of ['get_webhook', 'delete_webhook', 'test_webhook'] as const)
       expect(await harness.send(name, { webhook_id })).toEqual(refusedWith('webhook_not_found'));
     expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).not.toContain(webhook_id);
