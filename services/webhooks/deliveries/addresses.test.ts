@@ -49,6 +49,7 @@ describe('addresses', () => {
   ];
   it.each(refused)('%s is refused', (address) => {
     // contract: webhooks-22
+    // asvs: 1.3.6
     expect(none.allows(address)).toBe(false);
   });
 
@@ -117,6 +118,22 @@ describe('urls', () => {
   });
 });
 
+it.each([
+  ['https://receiver.example/', true],
+  ['https://receiver.example:443/', true],
+  ['https://receiver.example:1024/', true],
+  ['https://receiver.example:8443/', true],
+  ['https://receiver.example:65535/', true],
+  ...[0, 1, 22, 25, 80, 110, 143, 389, 445, 465, 587, 636, 993, 1023].map((port): [string, boolean] => [
+    `https://receiver.example:${port}/`,
+    false,
+  ]),
+])('%s has a port of receivers: %s', (url, isAllowed) => {
+  // contract: webhooks-4
+  // asvs: 1.3.6
+  expect(none.wrongWith(url)).toEqual(isAllowed ? undefined : expect.stringMatching(/443, or 1024 or above/));
+});
+
 describe('names', () => {
   /** The results of a resolver that returns a different address each time, as an attacker's would. */
   const resolving = (...answers: LookupAddress[][]) =>
@@ -139,7 +156,7 @@ describe('names', () => {
       [v4('127.0.0.1')],
     );
     expect(await look(addresses, true)).toEqual([v4('1.1.1.1')]);
-    expect(await look(addresses, true)).toBe('EPRIVATE');
+    expect(await look(addresses, true)).toBe('EUNREACHABLE');
     expect(await look(addresses, false)).toBe('1.1.1.1');
     expect(await look(addresses, false)).toBe('127.0.0.1');
   });

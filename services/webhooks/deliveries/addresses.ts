@@ -11,6 +11,9 @@ import { metadata, parseAddress, parseNetwork } from '#libs/service/networks.ts'
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
 const parsed = (networks: readonly string[]) => networks.map(parseNetwork).filter((network) => network !== undefined);
 
+/** Unknown names, failing name servers, and private addresses: a caller does not learn which names exist inside. */
+export const unreachable = 'its name does not resolve to a public address';
+
 export interface AllowedAddresses {
   /** Reports whether requests may be sent to this address. */
   allows(address: string): boolean;
@@ -36,22 +39,23 @@ export function allowedAddresses(networks: readonly string[], names: typeof reso
   return {
     allows,
     wrongWith(url) {
-      const { hostname, protocol } = new URL(url);
+      const { hostname, protocol, port } = new URL(url);
       const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
       const address = /^(.+\.)?localhost$/.test(host) ? '127.0.0.1' : isIP(host) === 0 ? undefined : host;
       if (address !== undefined && !allows(address))
         return 'must not resolve to a private network (WEBHOOK_ALLOW_NETWORKS names exceptions)';
+      if (protocol === 'https:' && port !== '' && Number(port) < 1024)
+        return 'must have port 443, or 1024 or above: below are services that do not receive webhooks';
       if (protocol === 'http:' && (address === undefined || parseAddress(address).range() !== 'loopback'))
         return 'must begin with https://';
       return undefined;
     },
     lookup(hostname, options, callback) {
       names(hostname, { ...options, all: true }, (error, found) => {
-        if (error) return callback(error, []);
+        if (error) return callback(Object.assign(new Error(unreachable), { code: 'EUNREACHABLE' }), []);
         const usable = (found as LookupAddress[]).filter(({ address }) => allows(address));
         const [first] = usable;
-        if (!first)
-          return callback(Object.assign(new Error('its name resolves to a private network'), { code: 'EPRIVATE' }), []);
+        if (!first) return callback(Object.assign(new Error(unreachable), { code: 'EUNREACHABLE' }), []);
         if (options.all) return callback(null, usable);
         callback(null, first.address, first.family);
       });

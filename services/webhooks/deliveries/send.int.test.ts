@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { afterEach, expect, it } from 'vitest';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
-import { allowedAddresses } from './addresses.ts';
+import { allowedAddresses, unreachable } from './addresses.ts';
 import { createSender } from './send.ts';
 
 /** Requests to real servers, on addresses that are or are not allowed. */
@@ -69,7 +69,7 @@ it('no connection is opened to an address that is not allowed, even if its name 
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.0.0.1'])
     expect(await sender([]).post(`http://${host}:${port}/`, {}, '{}')).toMatchObject({
       response_status: null,
-      error: 'its address is one of a private network',
+      error: unreachable,
     });
   expect(received).toEqual([]);
   // The same name resolves first to a public address without a listener, then to this machine.
@@ -78,7 +78,7 @@ it('no connection is opened to an address that is not allowed, even if its name 
   for (let i = 0; i < 2; i++)
     expect(await rebinding.post(`http://receiver.example:${port}/`, {}, '{}')).toMatchObject({
       response_status: null,
-      error: 'its name resolves to a private network',
+      error: unreachable,
     });
   expect(received).toEqual([]);
   expect(
@@ -88,6 +88,17 @@ it('no connection is opened to an address that is not allowed, even if its name 
       '{}',
     ),
   ).toMatchObject({ response_status: 204 });
+});
+
+it('a name that does not exist is reported like one of a private network', async () => {
+  // contract: webhooks-22
+  // asvs: 1.3.6
+  const [unknown, inside] = [sender([]), sender([], () => [{ address: '10.0.0.1', family: 4 }])];
+  for (const made of [unknown, inside])
+    expect(await made.post('https://no-such-name.invalid/', {}, '{}')).toMatchObject({
+      response_status: null,
+      error: 'its name does not resolve to a public address',
+    });
 });
 
 it('a kept-alive connection that the receiver has closed is not a failure', async () => {

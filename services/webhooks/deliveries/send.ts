@@ -2,7 +2,7 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
-import type { AllowedAddresses } from './addresses.ts';
+import { type AllowedAddresses, unreachable } from './addresses.ts';
 import type { Attempt } from './verdict.ts';
 
 /** How a request ended. Without a response, the status is null and the error says why. */
@@ -73,7 +73,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
       const url = new URL(text);
       const host = url.hostname.replace(/^\[|\]$/g, '');
       // Node calls `lookup` only for names.
-      if (isIP(host) !== 0 && !addresses.allows(host)) return unsent('its address is one of a private network');
+      if (isIP(host) !== 0 && !addresses.allows(host)) return unsent(unreachable);
       const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
       const begun = performance.now();
       const ended = await attempt(url, all, body, begun + timeoutMs);
@@ -88,7 +88,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
  * internal address.
  */
 function failureReason({ code = 'unknown', message }: NodeJS.ErrnoException): string {
-  return ['EPRIVATE', 'ELATE'].includes(code) ? message : `the connection failed (${code})`;
+  return ['EUNREACHABLE', 'ELATE'].includes(code) ? message : `the connection failed (${code})`;
 }
 
 /** Returns the headers of Standard Webhooks 1.0. Each secret signs, so that a receiver may know any of them. Pure. */
