@@ -1,5 +1,25 @@
 import { type Pool, PooledSessionError } from './pool.ts';
 
+/** Whether the session's role is an administrator, or could become the owner of the schema or of a table in it. */
+const rights = `select rolsuper or rolbypassrls or rolcreaterole or rolreplication as is_administrator,
+    exists (select from pg_namespace n where nspname = current_schema() and (pg_has_role(nspowner, 'member')
+      or exists (select from pg_class where relnamespace = n.oid and pg_has_role(relowner, 'member')))) as is_owner
+  from pg_roles where rolname = session_user`;
+
+/**
+ * Rejects if the service would have more rights than its own role: an administrator or the owner of the tables can change
+ * what is posted. An unreachable database is not an error.
+ */
+export async function checkRights(pool: Pool): Promise<void> {
+  const found = await pool.query<{ is_administrator: boolean; is_owner: boolean }>(rights).catch(() => undefined);
+  const [row] = found?.rows ?? [];
+  if (!row?.is_administrator && !row?.is_owner) return;
+  const what = row.is_administrator ? 'an administrator of the database' : 'the owner of the tables';
+  throw new Error(
+    `DATABASE_URL: it must have the service's own role (SERVICE_ROLE of the migrations), not ${what}, who could change what is posted`,
+  );
+}
+
 /**
  * Connects once to verify the database settings. Rejects, naming the setting, if the failure is permanent: an untrusted
  * certificate, rejected credentials, or an unknown database. An unreachable database is not an error, because its users

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { eventsRetentionDays } from '#libs/contracts/topics.ts';
-import { isProduction, productionProblems } from './production.ts';
+import { isProduction, productionProblems, readByNode } from './production.ts';
 
 /** The configuration is invalid. The message lists every invalid variable, one per line, and never a value. */
 export class ConfigError extends Error {
@@ -39,11 +39,13 @@ export function loadConfig<Schema extends z.ZodObject>(
     failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
   }
-  // Node itself reads this variable, for every connection of the process.
-  const ofNode = 'NODE_TLS_REJECT_UNAUTHORIZED';
-  const checked = { ...input, [ofNode]: env[ofNode] ?? '' };
+  const ofNode = Object.fromEntries(readByNode.map((name) => [name, env[name] ?? '']));
+  // Options in the command line have the same effect.
+  if (env === process.env) ofNode['NODE_OPTIONS'] += ` ${process.execArgv.join(' ')}`;
   const unsafe = isProduction(env['NODE_ENV'])
-    ? productionProblems([...Object.keys(schema.shape), ofNode], checked).filter(({ name }) => !failed.has(name))
+    ? productionProblems([...Object.keys(schema.shape), ...readByNode], { ...input, ...ofNode }).filter(
+        ({ name }) => !failed.has(name),
+      )
     : [];
   problems.push(...unsafe.map(({ name, problem }) => `  ${name}: ${problem}`));
   if (!parsed.success || problems.length > 0) {
@@ -55,6 +57,9 @@ export function loadConfig<Schema extends z.ZodObject>(
   }
   return parsed.data;
 }
+
+/** Reports whether this process is in production. */
+export const inProduction = (): boolean => isProduction(process.env['NODE_ENV']);
 
 /**
  * Reads the configuration of a tool that a person runs against servers of their choice. It accepts insecure

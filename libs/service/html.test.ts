@@ -3,6 +3,7 @@ import { html } from './html.ts';
 
 describe('html', () => {
   it('escapes values in text and attributes', () => {
+    // asvs: 1.2.1
     const evil = `"><script>alert('&')</script>`;
     expect(html`<p title="${evil}">${evil}</p>`.text).toBe(
       '<p title="&quot;&gt;&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;">&quot;&gt;&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</p>',

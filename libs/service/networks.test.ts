@@ -21,5 +21,6 @@ test.each([
   ['garbage:7', 'unknown'],
 ])('%s counts as %s', (address, network) => {
   // contract: permission-31
+  // asvs: 2.4.1, 15.3.4
   expect(toNetwork(address)).toBe(network);
 });

@@ -92,16 +92,49 @@ export function areVast(networks: readonly string[]): boolean | undefined {
 }
 
 /** The addresses of clouds' metadata services that are not link-local. */
-export const metadata = ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::254'];
+export const metadata = [
+  '100.100.100.200',
+  '168.63.129.16',
+  '192.0.0.192',
+  'fd00:ec2::/32',
+  'fd20:ce::254',
+  'fd00:c1::a9fe:a9fe',
+  'fd00:42::42',
+];
 
 /** Addresses of this machine (Linux connects to 0.0.0.0 and :: locally), of its link, and of metadata services. */
-const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata].flatMap(
-  (network) => parseRanges(network) ?? [],
-);
+const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata];
+/** Networks that a gateway translates to IPv4 in ways that only it knows: Teredo, and NAT64 with an own prefix. */
+const opaque = ['2001::/32', '64:ff9b:1::/48'];
+/** The first bits, and their number, of IPv6 addresses that contain an IPv4 address: NAT64, 6to4, compatible, translated. */
+const embedding: [prefix: bigint, length: number][] = [
+  [0x64_ff9b_0000_0000_0000_0000n, 96],
+  [0x2002n, 16],
+  [0n, 96],
+  [0xffff_0000n, 96],
+];
 
-/** Reports whether a network contains addresses of this machine, its link, or its cloud provider's metadata service. */
+/** Returns the range, and those of IPv6 that a gateway translates to it. */
+function withTranslations([start, end]: Range): Range[] {
+  if (start < ipv4[0] || end > ipv4[1]) return [[start, end]];
+  const embedded = embedding.map(([prefix, length]): Range => {
+    const unit = 1n << BigInt(96 - length);
+    const at = (address: bigint) => (prefix << BigInt(128 - length)) + (address - ipv4[0]) * unit;
+    return [at(start), at(end)];
+  });
+  return [[start, end], ...embedded];
+}
+
+const localRanges = [...local, ...opaque].flatMap((network) => parseRanges(network) ?? []).flatMap(withTranslations);
+
+/**
+ * Reports whether a network contains addresses of this machine, its link, or its cloud provider's metadata service, also
+ * in a form that a gateway translates to one of them.
+ */
 export function touchLocal(network: string): boolean {
-  return (parseRanges(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
+  return (parseRanges(network) ?? []).some(([start, end]) =>
+    localRanges.some(([from, to]) => start < to && from < end),
+  );
 }
 
 /**

@@ -1,6 +1,7 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPairSync, hash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { approvalActions, plannedActions } from '#libs/contracts/approvals.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { dashboardConfig } from '#services/dashboard/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
@@ -80,7 +81,38 @@ test('safe values are accepted, with the defaults of everything else', () => {
   ).toEqual({});
   expect(problems({ TRUST_PROXY: 'loopback, linklocal, uniquelocal' })).toEqual({});
   expect(problems({ TRUST_PROXY: 'none' })).toEqual({});
-  expect(problems({ TRUST_PROXY: undefined, API_URL: undefined })).toEqual({ API_URL: 'is missing' });
+  expect(problems({ FOUR_EYES: 'none', FOUR_EYES_OFF_REASON: 'one branch with one employee' })).toEqual({});
+  expect(
+    problems({
+      FOUR_EYES: [...approvalActions, ...plannedActions].join(),
+      FOUR_EYES_LIMITS: 'USD:100000000000 VND:500000000',
+    }),
+  ).toEqual({});
+  for (const LOG_LEVEL of ['trace', 'debug', 'info', 'warn']) expect(problems({ LOG_LEVEL })).toEqual({});
+  for (const NODE_OPTIONS of [
+    '--max-semi-space-size=16',
+    '--max-old-space-size 4096 --enable-source-maps',
+    '"--use-system-ca" --dns_result_order=ipv4first --no-warnings',
+  ])
+    expect(problems({ NODE_OPTIONS })).toEqual({});
+  expect(problems({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' })).toEqual({});
+  expect(
+    problems({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer x',
+    }),
+  ).toEqual({});
+  for (const secret of [
+    randomBytes(32).toString('hex'),
+    randomBytes(32).toString('base64'),
+    randomBytes(48).toString('hex'),
+  ])
+    expect(problems({ API_KEY_PEPPER: secret, SESSION_SECRET: `${random(32)},${random(32)}` })).toEqual({});
+  // A pepper from before this rule can be rotated.
+  expect(problems({ API_KEY_PEPPER_PREVIOUS: 'Equity Bank Kenya Ltd. Nairobi 2026!' })).toEqual({});
+  expect(
+    problems({ WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/8,172.16.0.0/12,fc00::/8,64:ff9b::a01:0/112,2002:a01::/32' }),
+  ).toEqual({});
   // The networks of a large content delivery network.
   expect(problems({ TRUST_PROXY: '104.16.0.0/13,172.64.0.0/13,2400:cb00::/32,2606:4700::/32,2a06:98c0::/29' })).toEqual(
     {},
@@ -145,7 +177,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],
   ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
-  ['TRUST_PROXY', undefined, /in front of the dashboard, or be none/],
+  ['TRUST_PROXY', undefined, /in front of this process, or be none/],
   ['TRUST_PROXY', 'none, 192.0.2.1', /address or network/],
   ['TRUST_PROXY', '0.0.0.0/0', /name the proxies/],
   ['TRUST_PROXY', '10.0.0.1, ::/0', /name the proxies/],
@@ -162,6 +194,66 @@ test.each<[string, string | undefined, RegExp]>([
   ['TRUST_PROXY', '0.0.0.0/0.0.0.0', /address or network/],
   ['TRUST_PROXY', 'true', /address or network/],
   ['RETENTION_YEARS', '0', /law/],
+  ['FOUR_EYES', 'none', /FOUR_EYES_OFF_REASON.*reverse, unfreeze, .*webhook/],
+  ['FOUR_EYES', 'reverse', /FOUR_EYES_OFF_REASON.*unfreeze/],
+  ['FOUR_EYES', approvalActions.filter((action) => action !== 'client_contact').join(), /approve client_contact,/],
+  ['FOUR_EYES_LIMITS', 'USD:9999999999999', /FOUR_EYES_OFF_REASON.*so high/],
+  ['FOUR_EYES_LIMITS', 'KES:1000, JPY:99999999999999', /FOUR_EYES_OFF_REASON.*so high/],
+  ['FOUR_EYES_OFF_REASON', 'no', /at least 10/],
+  ['LOG_LEVEL', 'silent', /warn or lower/],
+  ['LOG_LEVEL', 'fatal', /warn or lower/],
+  ['LOG_LEVEL', 'error', /warn or lower/],
+  ['JWT_MAX_LIFETIME', '604800', /60 to 86400/],
+  ['KEY_MAX_LIFETIME_DAYS', '3650', /1 to 730/],
+  ['SECURITY_SUMMARY_SECONDS', '3600', /1 to 300/],
+  ['NODE_DEBUG', 'http,tls', /credentials/],
+  ...[
+    '--insecure-http-parser',
+    '--insecure_http_parser',
+    '--max-old-space-size=4096 --inspect=0.0.0.0:9229',
+    '"--inspect-brk"',
+    '--inspect-port=1',
+    '--inspect-wait',
+    '--experimental-network-inspection',
+    '--tls-keylog=/tmp/keys',
+    '--tls-min-v1.0',
+    '--tls-min-v1.1',
+    '--tls_min_v1.0',
+    '--tls-max-v1.2',
+    '--tls-cipher-list=NULL',
+    '--openssl-legacy-provider',
+    '--openssl-config=/tmp/x',
+    '--security-revert=CVE-2024-27983',
+    '-r /tmp/x.js',
+    '--require=/tmp/x.js',
+    '--import=data:text/javascript,1',
+    '--experimental-loader=/tmp/x.js',
+    '--trace-tls',
+    '--unhandled-rejections=none',
+    '--heapsnapshot-signal=SIGUSR2',
+    '--report-on-signal',
+  ].map((options): [string, string, RegExp] => ['NODE_OPTIONS', options, /must not contain -/]),
+  ['API_KEY_PEPPER', '0102030405060708091011121314151617', /64 hex digits/],
+  ['API_KEY_PEPPER', 'asdfghjklzxcvbnm,.qwertzuiopü1234', /64 hex digits/],
+  ['API_KEY_PEPPER', 'the quick brown fox jumps over it', /64 hex digits/],
+  ['API_KEY_PEPPER', 'Equity Bank Kenya Ltd. Nairobi 2026!', /64 hex digits/],
+  ['API_KEY_PEPPER', 'p4ssw0rd-p4ssw0rt-s3cr3t-for-bank!!', /64 hex digits/],
+  ['API_KEY_PEPPER', 'correct-horse-battery-staple-correct-horse-batteries', /not base64 of random/],
+  ['API_KEY_PEPPER', hash('sha256', ''), /hash of a word/],
+  ['API_KEY_PEPPER', hash('sha256', 'changeme'), /hash of a word/],
+  ['API_KEY_PEPPER', hash('sha256', 'test\n', 'base64'), /hash of a word/],
+  ['API_KEY_PEPPER', Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('hex'), /repeats itself/],
+  [
+    'API_KEY_PEPPER',
+    Buffer.from(Array.from({ length: 32 }, (_, i) => 255 - 7 * i)).toString('base64'),
+    /repeats itself/,
+  ],
+  ['API_KEY_PEPPER', Buffer.from('the quick brown fox jumps over the dog').toString('base64'), /is text/],
+  ['API_KEY_PEPPER', randomBytes(24).toString('hex'), /not base64 of random/],
+  ['SESSION_SECRET', `${random(32)},the quick brown fox jumps over it`, /64 hex digits/],
+  ['GATEWAY_MAC_KEYS', `${random(32)},asdfghjklzxcvbnm,.qwertzuiopü1234`, /64 hex|at least 32/],
+  ['DATABASE_URL', good['DATABASE_URL']?.replace('ledger:', 'postgres:'), /own role/],
+  ['DATABASE_URL', good['DATABASE_URL']?.replace('ledger:', 'Admin:'), /own role/],
   ['LEDGER_MAC_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
   ['API_KEY_PEPPER_PREVIOUS', 'a pepper of sixteen', /less than 32/],
   ['WEBHOOKS_MAC_KEYS', 'short', /at least 32/],
@@ -175,12 +267,36 @@ test.each<[string, string | undefined, RegExp]>([
   ['WEBHOOK_ALLOW_NETWORKS', '::', /loopback/],
   ['WEBHOOK_ALLOW_NETWORKS', '168.63.129.16', /metadata/],
   ['WEBHOOK_ALLOW_NETWORKS', 'fd00::/8', /metadata/],
+  ['WEBHOOK_ALLOW_NETWORKS', 'fd00:ec2::23', /metadata/],
+  ['WEBHOOK_ALLOW_NETWORKS', 'fd20:ce::254', /metadata/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::ffff:169.254.169.254', /link-local/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::ffff:a9fe:0/112', /link-local/],
+  ['WEBHOOK_ALLOW_NETWORKS', '64:ff9b::a9fe:a9fe', /NAT64/],
+  ['WEBHOOK_ALLOW_NETWORKS', '64:ff9b::169.254.169.254', /NAT64/],
+  ['WEBHOOK_ALLOW_NETWORKS', '64:ff9b::/96', /NAT64/],
+  ['WEBHOOK_ALLOW_NETWORKS', '64:ff9b::7f00:1', /NAT64/],
+  ['WEBHOOK_ALLOW_NETWORKS', '64:ff9b:1::/48', /NAT64/],
+  ['WEBHOOK_ALLOW_NETWORKS', '2002::/16', /6to4/],
+  ['WEBHOOK_ALLOW_NETWORKS', '2002:a9fe:a9fe::1', /6to4/],
+  ['WEBHOOK_ALLOW_NETWORKS', '2002:7f00:1::/48', /6to4/],
+  ['WEBHOOK_ALLOW_NETWORKS', '2001::/32', /Teredo/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::ffff:0:a9fe:a9fe', /link-local/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::a9fe:a9fe', /link-local/],
 ])('%s=%s is refused by name, with advice', (name, value, reason) => {
   // contract: permission-12, permission-21
+  // asvs: 12.3.1, 13.2.3, 16.3.3
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);
   expect(found[name]).toMatch(reason);
-  if (value !== undefined && value.length > 5) expect(found[name]).not.toContain(value);
+  if (value !== undefined && value.length > 5 && name !== 'NODE_OPTIONS') expect(found[name]).not.toContain(value);
+});
+
+test('credentials are not sent to a collector without TLS', () => {
+  const OTEL_EXPORTER_OTLP_HEADERS = 'authorization=Bearer x';
+  for (const OTEL_EXPORTER_OTLP_ENDPOINT of ['http://collector:4318', 'HTTP://collector'])
+    expect(problems({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS })).toEqual({
+      OTEL_EXPORTER_OTLP_HEADERS: expect.stringMatching(/credentials/),
+    });
 });
 
 test('no service has the MAC key of another service as its own', () => {

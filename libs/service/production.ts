@@ -1,5 +1,8 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { approvalActions, plannedActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
+import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { areVast, touchLocal } from './networks.ts';
 
 /**
@@ -31,18 +34,31 @@ export function productionProblems(
 }
 
 /** A refused key is named, not disclosed. */
-const macKeys: Rule = (value, all) =>
+const macKeys: Rule = (value) =>
   eachSecret(
     value &&
       splitList(value)
         .filter((key) => !refusedKey.test(key))
         .join(),
-    all,
   );
+
+/** Variables that Node itself reads, for the whole process, and the process' own options. */
+export const readByNode = ['NODE_TLS_REJECT_UNAUTHORIZED', 'NODE_OPTIONS', 'NODE_DEBUG'] as const;
 
 const rules = {
   NODE_TLS_REJECT_UNAUTHORIZED: (value) =>
     value === '0' ? 'must not be 0, because then no certificate of any server is verified' : undefined,
+  NODE_OPTIONS: nodeOptions,
+  NODE_DEBUG: (value) =>
+    value ? 'must not be set, because Node then prints requests with their credentials' : undefined,
+  LOG_LEVEL: (value) =>
+    ['error', 'fatal', 'silent'].includes(value ?? '')
+      ? 'must be warn or lower, because attacks and controls that are switched off are logged at warn; at info, every refused request leaves a line'
+      : undefined,
+  OTEL_EXPORTER_OTLP_HEADERS: (value, all) =>
+    value !== undefined && /^http:/i.test(all['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')
+      ? 'must not be sent to an OTEL_EXPORTER_OTLP_ENDPOINT that begins with http://, because credentials in it are then readable on the network'
+      : undefined,
   KAFKA_SSL: atBrokers((value) =>
     isTrue(value)
       ? undefined
@@ -58,7 +74,11 @@ const rules = {
     isTrue(value)
       ? 'must not be true: topics need three replicas, so that the loss of one broker loses no acknowledged message'
       : undefined,
-  DATABASE_URL: database,
+  DATABASE_URL: (value) =>
+    database(value) ??
+    (value !== undefined && URL.canParse(value) && administrators.test(new URL(value).username)
+      ? "must have the service's own role: an administrator of the database could also change what is posted"
+      : undefined),
   MIGRATION_DATABASE_URL: database,
   SERVICE_ROLE_PASSWORD: secret(32, makeOne),
   JWT_ISSUER: https,
@@ -75,7 +95,8 @@ const rules = {
     value !== undefined && value.trim() !== 'live'
       ? 'must be live only, because test keys must not work in production'
       : undefined,
-  API_KEY_PEPPER: secret(32, makeOne),
+  API_KEY_PEPPER: (value) => value && findGuessable(value),
+  // One in use from before this rule can still be rotated.
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
   GATEWAY_MAC_KEYS: macKeys,
   ACCOUNTS_MAC_KEYS: macKeys,
@@ -91,6 +112,19 @@ const rules = {
       : 'must begin with https://, because session cookies are sent to it',
   // CORS_ORIGINS may be *: the API accepts no cookies, and the dashboard sends no CORS headers.
   TRUST_PROXY: proxies,
+  FOUR_EYES: (value, all) => {
+    const named = splitList(value ?? 'all');
+    const off = [...approvalActions, ...plannedActions].filter(
+      (action) => !named.includes('all') && !named.includes(action),
+    );
+    return off.length > 0 && all['FOUR_EYES_OFF_REASON'] === undefined
+      ? `needs FOUR_EYES_OFF_REASON, which the dashboard shows: why no second person must approve ${off.join(', ')}`
+      : undefined;
+  },
+  FOUR_EYES_LIMITS: (value, all) =>
+    all['FOUR_EYES_OFF_REASON'] === undefined && (value ?? '').split(/[\s,]+/).some(isNoLimit)
+      ? 'needs FOUR_EYES_OFF_REASON, which the dashboard shows: why a limit is so high that no posting reaches it'
+      : undefined,
   RATE_LIMIT_PER_MINUTE: limit(1_000_000),
   AUTH_FAILURES_PER_MINUTE: limit(10_000),
   MAX_CONNECTIONS: (value) =>
@@ -168,10 +202,9 @@ function limit(max: number): Rule {
       : undefined;
 }
 
-/** Only the dashboard has API_URL. Behind an unnamed ingress, all people would have the address of the ingress. */
-function proxies(value: string | undefined, all: Record<string, string>): string | undefined {
-  if (value === undefined && all['API_URL'] !== undefined)
-    return 'must name the proxies in front of the dashboard, or be none: otherwise limits and audit records have the address of the proxy';
+function proxies(value: string | undefined): string | undefined {
+  if (value === undefined)
+    return 'must name the proxies in front of this process, or be none: otherwise limits and audit records have the address of the proxy';
   if (value?.trim() === 'none') return undefined;
   const isVast = areVast(splitList(value));
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.1.2.0/24';
@@ -182,7 +215,7 @@ function proxies(value: string | undefined, all: Record<string, string>): string
 
 function noLoopback(value: string | undefined): string | undefined {
   return splitList(value).some(touchLocal)
-    ? 'must not contain loopback, link-local, or metadata addresses, because services of this machine or of its cloud provider listen there'
+    ? 'must not contain loopback, link-local, or metadata addresses, also translated to IPv6 (NAT64, 6to4, Teredo), because services of this machine or of its cloud provider listen there'
     : undefined;
 }
 
@@ -215,10 +248,10 @@ function secret(length: number, wayOut: string): Rule {
   };
 }
 
-function eachSecret(value: string | undefined, all: Record<string, string>): string | undefined {
+function eachSecret(value: string | undefined): string | undefined {
   const given = secretsIn(value);
   if (new Set(given).size < given.length) return 'contains the same secret twice: a rotation needs a new one';
-  return given.map((one) => secret(32, makeOne)(one, all)).find((problem) => problem !== undefined);
+  return given.map(findGuessable).find((problem) => problem !== undefined);
 }
 
 const wellKnown =
@@ -230,4 +263,60 @@ function findWeakness(secretText: string, length: number): string | undefined {
   // Repetitions of four hex digits occur by chance: one good secret in seventy has them.
   if (new Set(secretText).size < 8 || /(.)\1{7}|(.{2,16})\2{3}/s.test(secretText)) return 'repeats itself';
   return wellKnown.test(secretText) ? 'contains a word that is easily guessed' : undefined;
+}
+
+/**
+ * Returns why a secret of ours was not made by a generator of random numbers, or undefined. One of 32 random bytes, as hex
+ * digits or base64, is refused with a probability below one in a million.
+ */
+function findGuessable(text: string): string | undefined {
+  const weakness = findWeakness(text, 32) ?? findPattern(text);
+  return weakness && `${weakness}; ${makeOne}`;
+}
+
+function findPattern(text: string): string | undefined {
+  const isHex = /^[0-9a-f]{64,}$|^[0-9A-F]{64,}$/.test(text);
+  if (!isHex && !/^[\w+/-]{43,}={0,2}$/.test(text)) return 'is not 64 hex digits or base64 of 32 random bytes';
+  const bytes = Buffer.from(text, isHex ? 'hex' : 'base64');
+  if (!isHex && !(/[a-z]/.test(text) && /[A-Z]/.test(text))) return 'is not base64 of random bytes';
+  if (bytes.every((byte) => byte >= 0x20 && byte < 0x7f)) return 'is text, encoded';
+  const steps = bytes.map((byte, i) => byte - (bytes[i - 1] ?? 0));
+  if (new Set(bytes).size < 16 || new Set(steps).size < 16) return 'repeats itself';
+  const isKnown = wellKnownTexts.some((known) => bytes.equals(hash('sha256', known, 'buffer')));
+  return isKnown ? 'is the hash of a word that is easily guessed' : undefined;
+}
+
+const wellKnownTexts = ['', '\n', ' ', '0', '1', 'a', 'abc', 'foo', 'test', 'hello', 'admin', 'root', 'bank', 'pepper']
+  .concat(['password', 'secret', 'changeme', 'letmein', 'qwerty', '123456', '12345678', 'default', 'hello world'])
+  .flatMap((known) => [known, `${known}\n`]);
+
+/** Names of the roles with which databases are delivered. */
+const administrators = /^(postgres|root|admin|rdsadmin|cloudsqladmin|azure_superuser|doadmin|supabase_admin)$/i;
+
+/** In minor units: a hundredth of the largest amount that an account can hold. */
+const effectiveLimit = 10n ** 13n;
+
+/** Reports whether a limit such as USD:9999999999999 is above every posting. */
+function isNoLimit(limit: string): boolean {
+  const [currency = '', amount = ''] = limit.split(':');
+  const minor = isCurrency(currency) ? toMinor(amount, currency) : undefined;
+  return typeof minor === 'bigint' && minor > effectiveLimit;
+}
+
+/** All others could weaken TLS or HTTP framing, open a debugger, record keys, or run other code. */
+const harmlessOptions =
+  /^--(max-old-space-size|max-old-space-size-percentage|max-semi-space-size|min-semi-space-size|stack-trace-limit|max-http-header-size|dns-result-order|no-network-family-autoselection|enable-source-maps|(no-)?(deprecation|warnings)|trace-(warnings|deprecation|uncaught|exit)|disable-warning|use-(bundled|openssl|system)-ca|disable-sigusr1|expose-gc|heapsnapshot-near-heap-limit)(=|$)/;
+
+/** Node accepts underscores for hyphens, and quoted options. */
+function nodeOptions(value = ''): string | undefined {
+  const options = value
+    .replaceAll('"', '')
+    .split(/\s+/)
+    .filter((option) => option.startsWith('-'))
+    .map((option) => option.split('=')[0]?.replaceAll('_', '-') ?? '');
+  const wrong = options.find((option) => !harmlessOptions.test(option));
+  return (
+    wrong &&
+    `must not contain ${wrong}: only options about memory, warnings, and CAs are accepted, because others weaken TLS or HTTP, disclose data, or run other code`
+  );
 }

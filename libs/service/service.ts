@@ -6,13 +6,13 @@ import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { type ConsumeOptions, Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
-import { checkDatabase } from '#libs/postgres/check.ts';
+import { checkDatabase, checkRights } from '#libs/postgres/check.ts';
 import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { type Clock, createClock } from './clock.ts';
-import { type databaseConfig, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
+import { type databaseConfig, inProduction, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
 import { createTracing } from './create-tracing.ts';
 import { type Check, type CheckResult, createHealthServer } from './health.ts';
 import { measureClock, measureExecution } from './measures.ts';
@@ -64,6 +64,7 @@ export async function connectDatabase(
 ): Promise<Clock> {
   onStop('database pools', () => Promise.all([watch, ...pools].map((each) => each.end())));
   await checkDatabase(watch);
+  if (inProduction()) await checkRights(watch);
   const clock = createClock({ read: () => readTime(watch), logger });
   await clock.start();
   onStop('clock', () => clock.stop());

@@ -141,6 +141,7 @@ afterAll(async () => {
 });
 
 test('a bank runs over TLS: an account, a deposit, a transfer, and books that balance', async () => {
+  // asvs: 12.3.1
   const api = new Api(
     () => `http://127.0.0.1:${gatewayPort}`,
     () => ({ 'x-api-key': apiKey }),
