@@ -8,10 +8,21 @@ import { text } from './texts.ts';
 /**
  * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
  * `unfreeze`: any change of status from Frozen. `create_key`: creating or rotating a key with writing scopes.
- * `post_above`: postings above the limit of their currency. `erase`: the erasure of a client.
+ * `post_above`: postings above the limit of their currency. `erase`: the erasure of a client. `client_contact`: changes of
+ * contactFields. `webhook`: creating a webhook, and changing its URL, event types, or secret.
  */
-export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'post_above', 'erase'] as const;
-const approvalAction = z.enum(approvalActions);
+export const approvalActions = [
+  'reverse',
+  'unfreeze',
+  'create_key',
+  'post_above',
+  'erase',
+  'client_contact',
+  'webhook',
+] as const;
+/** Actions that are not offered yet. Settings may name them. */
+export const plannedActions = ['backdate', 'close_day', 'raise_limit'] as const;
+export const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
 export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expired']);
@@ -89,6 +100,10 @@ export const approvableCommand = z.enum([
   'capture_hold',
   'open_account',
   'erase_client',
+  'update_client',
+  'create_webhook',
+  'update_webhook',
+  'rotate_webhook_secret',
 ]);
 export type ApprovableCommand = z.infer<typeof approvableCommand>;
 

@@ -12,6 +12,14 @@ const ussdStatus = z.enum(['active', 'inactive']);
 
 /** The fields that identify a client. Bound credentials cannot change them, and previous values are audited. */
 export const identityFields = ['first_name', 'last_name', 'company_name', 'registration_number'] as const;
+/** The fields by which the bank reaches and recognizes a client. Whoever changes them alone could take over accounts. */
+export const contactFields: readonly string[] = [
+  ...identityFields,
+  'email',
+  'contact_number',
+  'ussd_phone_number',
+  'ussd_status',
+];
 
 const shownContact = {
   email: z.string(),

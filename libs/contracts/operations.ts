@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { approvalAction } from './approvals.ts';
 import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
 
 /** The state of the bank for operators, and the verification of the books and the audit log (contract: double-entry). */
@@ -51,6 +52,8 @@ export const operationsSchema = z.object({
     )
     .nullable(),
   last_verification: verificationSchema.nullable(),
+  /** The actions that no second person must approve, and why. */
+  four_eyes: z.object({ off: z.array(approvalAction), reason: z.string().nullable() }),
   /** Responses of this gateway in the last minute. */
   requests: z.object({
     window_seconds: z.number().int().min(0).max(60),
@@ -124,6 +127,9 @@ export const operationsMeanings = {
     group: 'Consumer group, without prefix',
     lag: 'Number of uncommitted messages',
     last_verification: 'The latest verification of books and audit; null: none, or currently unknown',
+    four_eyes: 'Whether the control by a second person is switched off',
+    off: 'The actions that one person may do alone (FOUR_EYES)',
+    'four_eyes.reason': 'Why (FOUR_EYES_OFF_REASON); null: no reason is given',
     requests: 'Recent requests of the gateway that responds',
     window_seconds: 'Length of the counted period in seconds',
     count: 'Number of responses in that period',

@@ -57,6 +57,7 @@ describe('authentication precedes everything else', () => {
   );
 
   test('a CORS preflight needs no credentials, and reveals no data', async () => {
+    // asvs: 3.4.2
     const response = await app.inject({
       method: 'OPTIONS',
       url: '/clients',

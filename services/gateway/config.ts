@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { approvalActions } from '#libs/contracts/approvals.ts';
+import { approvalActions, plannedActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
@@ -93,14 +93,14 @@ export const gatewayConfig = z
       .describe(
         'Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values are ignored; if unset, the values are scopes',
       ),
-    JWT_MAX_LIFETIME: wholeNumber(60, 604_800)
+    JWT_MAX_LIFETIME: wholeNumber(60, 86_400)
       .prefault('43200')
       .describe('Maximum lifetime of an accepted token, exp - iat, in seconds'),
     API_KEY_ENVIRONMENTS: list
       .pipe(z.array(z.enum(['live', 'test'])))
       .prefault('live')
       .describe('Environments whose API keys work here: live, test or both'),
-    KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650)
+    KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 730)
       .prefault('365')
       .describe('Maximum and default lifetime of a new API key, which never exceeds that of the key that creates it'),
     API_KEY_PEPPER: secret.describe('Secret for hashing API keys; the same for all gateways and bootstrap-key'),
@@ -122,7 +122,7 @@ export const gatewayConfig = z
       .describe(
         'Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none',
       ),
-    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600)
+    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 300)
       .prefault('60')
       .describe(
         'How often counted refusals of credentials and permissions are written to the audit log and published to the topic security',
@@ -150,10 +150,19 @@ export const gatewayConfig = z
       .optional()
       .describe('The same by a calling code, such as 254; DEFAULT_COUNTRY takes precedence'),
     FOUR_EYES: list
-      .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
+      .pipe(z.array(z.enum(['all', 'none', ...approvalActions, ...plannedActions])))
       .prefault('all')
       .describe(
-        'Actions of people that a second person must approve: all, none, or some of reverse, unfreeze, create_key, post_above, erase',
+        `Actions of people that a second person must approve: all, none, or some of ${[...approvalActions, ...plannedActions].join(', ')}`,
+      ),
+    FOUR_EYES_OFF_REASON: z
+      .string()
+      .trim()
+      .min(10, 'must say why in at least 10 characters')
+      .max(500)
+      .optional()
+      .describe(
+        'Why FOUR_EYES leaves actions out, or FOUR_EYES_LIMITS has a limit above 10^13 minor units. Required then in production, and shown in the dashboard',
       ),
     FOUR_EYES_KEYS: z
       .enum(['on', 'off'])
@@ -194,12 +203,16 @@ export const gatewayConfig = z
 
 /** Returns the four-eyes settings as used by the API. */
 function toFourEyes(
-  config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS' | 'BANK_TIME_ZONE'>,
+  config: Pick<
+    GatewayConfig,
+    'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS' | 'FOUR_EYES_OFF_REASON' | 'BANK_TIME_ZONE'
+  >,
 ): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
   return {
     actions,
+    offReason: config.FOUR_EYES_OFF_REASON,
     keys: config.FOUR_EYES_KEYS === 'on',
     limits: config.FOUR_EYES_LIMITS ?? new Map(),
     timeZone: config.BANK_TIME_ZONE,

@@ -8,6 +8,7 @@ import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { createBasics } from '#libs/service/service.ts';
 import { createServing } from '#libs/service/serving.ts';
+import { switchedOff } from './access/four-eyes.ts';
 import { createTimeReader } from './api/bank-time.ts';
 import { createForwarder } from './api/forward.ts';
 import { createApp } from './app.ts';
@@ -94,6 +95,8 @@ run(
     onStop('audit records', () => auditRecords.stop());
     auditRecords.start();
     const settings = appSettings(config, logger);
+    const fourEyes = switchedOff(settings.fourEyes);
+    if (fourEyes.off.length > 0) logger.warn(fourEyes, 'no second person must approve these actions');
     const app = await createApp({
       ...settings,
       tokens: { ...settings.tokens, isEnded: endedTokens.isEnded },

@@ -135,6 +135,7 @@ function readRecord(answer: Answer, action: string): Promise<AuditRecord> {
 describe('the audit log records', () => {
   it.each(Object.entries(writes))('%s by a person', async (action, write) => {
     // contract: audit-6
+    // asvs: 16.3.3
     const answer = await write();
     expect([200, 201], answer.text).toContain(answer.status);
     expect(await readRecord(answer, action)).toMatchObject({

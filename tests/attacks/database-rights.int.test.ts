@@ -54,6 +54,7 @@ it('every function resolves names in its own schema, for every caller', async ()
 });
 
 it('the services’ roles cannot create temporary tables', async () => {
+  // asvs: 13.2.2
   for (const pool of [role, accounts.pool, webhooks.pool])
     await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
 });

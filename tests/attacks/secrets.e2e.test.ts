@@ -259,6 +259,7 @@ const headersText = ({ headers, key }: ReceivedMessage) => `${JSON.stringify(hea
 
 describe('marker secrets and personal data', () => {
   it('appear in no log, even at level trace', () => {
+    // asvs: 16.2.5
     expect(secrets.size).toBeGreaterThan(45);
     for (const [name, text] of Object.entries(logs)) {
       expect(text).toContain('"level":"trace"');
@@ -287,6 +288,7 @@ describe('marker secrets and personal data', () => {
   });
 
   it('appear in no error body', () => {
+    // asvs: 16.5.1
     expect(refusals.length).toBeGreaterThan(20);
     for (const { status, text } of refusals) {
       expect(status).toBeGreaterThanOrEqual(400);
@@ -298,6 +300,7 @@ describe('marker secrets and personal data', () => {
 
 describe('injection', () => {
   it('every log line is one JSON record of its service, and none is forged', () => {
+    // asvs: 16.4.1
     for (const [name, text] of Object.entries(logs)) {
       const records = text
         .trimEnd()

@@ -79,6 +79,7 @@ describe('an invalid body after a refused request gets no separate response', ()
     ['a bare CR', 'Content-Length: 0\rTransfer-Encoding: chunked\r\n'],
     ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
   ])('after ambiguous framing nothing more is read: %s', async (_, headers) => {
+    // asvs: 4.2.1
     for (const who of [known, nobody]) {
       const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who), 3_000);
       expect([answers.length, closed]).toEqual([1, true]);

@@ -100,6 +100,7 @@ async function othersNotice(count: number): Promise<string[]> {
 }
 
 it('560 slow bodies of one bound key do not affect other callers', async () => {
+  // asvs: 15.2.2
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
   await open(

@@ -184,6 +184,7 @@ describe('forged tokens', () => {
   });
 
   it.each(Object.entries(attacks))('%s', async (_, forged) => {
+    // asvs: 9.1.1, 9.1.2, 9.1.3, 9.2.1, 9.2.2, 9.2.3
     const answer = await api.withToken(forged).get('/clients');
     expectRefused(answer, 401, 'invalid_credentials');
     answers.add(JSON.stringify([{ ...answer.error, request_id: '' }, answer.header('www-authenticate')]));

@@ -232,6 +232,7 @@ describe('JSON that is not an object: 400', () => {
   it.each([2, 29, 30, 31, 100, 1000, 4000, 5500, 6000, 6500, 7000, 7500, 8000, 9000, 12_000, 20_000, 32_000])(
     '%i levels',
     async (levels) => {
+      // asvs: 15.2.2
       const nested = '['.repeat(levels - 1) + ']'.repeat(levels - 1);
       expectRefused(await post(`{"client_type":${nested}}`), 400, levels > 30 ? 'malformed_json' : 'validation_failed');
     },

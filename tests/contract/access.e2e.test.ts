@@ -111,6 +111,7 @@ describe('Scopes × routes', () => {
     ['GET', '/admin/api-keys', 'keys:manage'],
   ])('%s %s needs %s', async (method, path, scope) => {
     // contract: permission-22
+    // asvs: 8.2.1
     const body = method === 'GET' ? {} : { body: {} };
     expect([400, 404, 200]).toContain((await (withOnly.get(scope) as Api).send(method, path, body)).status);
     expectError(await (without.get(scope) as Api).send(method, path, body), 403, 'insufficient_scope');
@@ -238,6 +239,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
 
   it('gets 404 when reading resources of another client', async () => {
     // contract: permission-24
+    // asvs: 8.2.2, 8.4.1
     const { account_id, account_number, client_id } = foreign;
     for (const path of [
       `/accounts/${account_id}`,
@@ -259,6 +261,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
 
   it('gets 404 when writing to resources of another client, and nothing changes', async () => {
     // contract: permission-23
+    // asvs: 8.2.2, 8.4.1
     const { account_id, client_id } = foreign;
     expectError(
       await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }),

@@ -16,7 +16,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the contract of approvals over REST: each action with two people, and each error. */
-const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000 KES:50000' } });
+const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000 KES:50000' } });
 const { api } = world;
 let alice: Api;
 let bob: Api;
@@ -191,6 +191,7 @@ describe('post_above', () => {
 
   it('counts what one person posts in a day, in batches too, and the captures of a hold', async () => {
     // contract: four-eyes-4, batches-5
+    // asvs: 2.3.2
     const [teller, other] = [person(), person()];
     const answerCode = async (answer: Promise<Answer>) => {
       const { status, body } = await answer;
@@ -401,9 +402,86 @@ describe('create_key', () => {
   });
 });
 
+describe('client_contact', () => {
+  const change = (by: Api, id: string, body: object) => by.patch(`/clients/${id}`, body);
+
+  it('covers names, phone numbers, e-mail, and the USSD phone, and nothing else', async () => {
+    // contract: four-eyes-3, four-eyes-5
+    const { client_id } = await api.client();
+    const before = (await api.get(`/clients/${client_id}`)).data<Record<string, unknown>>();
+    for (const body of [
+      { first_name: 'Mallory' },
+      { last_name: 'Mallory' },
+      { email: 'mallory@example.com' },
+      { contact_number: '+254700000009' },
+      { ussd_phone_number: '+254700000008' },
+      { ussd_phone_number: '+254700000008', ussd_status: 'active' },
+      { address: 'elsewhere', email: 'mallory@example.com' },
+    ])
+      waiting(await change(alice, client_id, body), 'client_contact');
+    expect((await api.get(`/clients/${client_id}`)).data()).toEqual(before);
+    for (const body of [
+      { address: 'elsewhere' },
+      { metadata: { 'kyc.level': '3' } },
+      { email: before['email'] },
+      { ussd_status: 'inactive' },
+    ])
+      expect((await change(alice, client_id, body)).status).toBe(200);
+    expect((await change(api, client_id, { contact_number: '+254700000007' })).status).toBe(200);
+    expectError(await change(alice, unknownId('cli'), { email: 'a@example.com' }), 404, 'client_not_found');
+  });
+
+  it('is executed once it is approved, in the name of the requester', async () => {
+    const { client_id } = await api.client();
+    const body = { email: 'new@example.com', contact_number: '+254700000019' };
+    const approval = waiting(await change(alice, client_id, body), 'client_contact');
+    expect(approval.request.body).toEqual(body);
+    expect((await approve(approval)).outcome).toMatchObject({ status: 'success', data: { client_id, ...body } });
+    expect((await api.get(`/clients/${client_id}`)).data()).toMatchObject(body);
+    expect(await readAudit(client_id, 'update_client')).toMatchObject({
+      actor: actor('alice'),
+      details: { approved_by: actor('bob') },
+    });
+  });
+});
+
+describe('webhook', () => {
+  const target = { url: 'https://receiver.example/bank', event_types: ['account.*'] };
+
+  it('covers creating one, and changing its URL, types, and secret; the secret is shown to the requester alone', async () => {
+    // contract: four-eyes-3, four-eyes-5
+    const asked = await alice.post('/webhooks', target);
+    const approval = waiting(asked, 'webhook');
+    expect((approval as Approval & { secret?: string }).secret).toMatch(/^whsec_/);
+    expect((await api.get('/webhooks')).list()).toEqual([]);
+    const { outcome } = await approve(approval);
+    const { webhook_id, ...made } = (outcome as unknown as { data: { webhook_id: string } }).data;
+    expect(made).toMatchObject({ ...target, status: 'Active', created_by: actor('alice') });
+    expect(JSON.stringify((await bob.get(approvalPath(approval))).body)).not.toContain('whsec_');
+
+    const path = `/webhooks/${webhook_id}`;
+    for (const body of [{ url: 'https://other.example/' }, { event_types: ['*'] }])
+      waiting(await alice.patch(path, body), 'webhook');
+    for (const body of [{ ...target, description: 'same' }, { status: 'Paused' }, { status: 'Active' }])
+      expect((await alice.patch(path, body)).status).toBe(200);
+    const rotation = waiting(await alice.post(`${path}/secret-rotation`), 'webhook');
+    expect((await api.get(path)).data()).toMatchObject({ ...target, previous_secret_ends_at: null });
+    expect((await approve(rotation)).outcome).toMatchObject({ status: 'success', data: { webhook_id } });
+    const moved = waiting(await alice.patch(path, { url: 'https://other.example/' }), 'webhook');
+    expect((await approve(moved)).outcome).toMatchObject({ data: { url: 'https://other.example/' } });
+    expect(await readAudit(webhook_id, 'create_webhook')).toMatchObject({
+      actor: actor('alice'),
+      details: { approved_by: actor('bob') },
+    });
+    expect((await api.post('/webhooks', target)).status).toBe(201);
+    expectError(await alice.post('/webhooks', { ...target, url: 'https://10.0.0.1/' }), 400, 'validation_failed');
+  });
+});
+
 describe('deciding', () => {
   it('requires a second person with both scopes, and happens once', async () => {
     // contract: four-eyes-12, four-eyes-15
+    // asvs: 2.3.5
     const approval = await askReversal();
     const path = approvalPath(approval);
     expectError(await alice.post(`${path}/approval`), 403, 'own_approval');

@@ -146,6 +146,7 @@ describe('external_id and metadata', () => {
 
     it('can set metadata but not external_id, and can search their own by it', async () => {
       // contract: names-8
+      // asvs: 8.2.3
       const external_id = newName();
       const { client_id } = await api.client();
       const { account_id } = await api.account(client_id, { external_id, initial_deposit: 10 });

@@ -182,6 +182,7 @@ async function write(
 
 describe('Each service can', () => {
   test('open an account, deposit, transfer, freeze, create and revoke a key, and report consumer lag', async () => {
+    // asvs: 13.2.2
     const from = await api.newAccount({ initial_deposit: 100 });
     const to = await api.newAccount();
     await api.transact(from.account_id, 'Deposit', 20);

@@ -55,6 +55,23 @@ it('each rule has a test, and each citation names a rule or a page', () => {
   expect(findings(texts)).toEqual([]);
 });
 
+it('requirements of ASVS are named in the first lines of tests, by their numbers', () => {
+  const tags = Object.entries(texts).flatMap(([file, text]) =>
+    file.endsWith('.test.ts') && file !== here ? readTags(file, text, 'asvs') : [],
+  );
+  const written = Object.entries(texts).flatMap(([file, text]) =>
+    file.endsWith('.test.ts') && file !== here ? [...text.matchAll(/^ *\/\/ asvs:/gm)] : [],
+  );
+  expect(tags.length).toBeGreaterThan(30);
+  expect(written).toHaveLength(tags.length);
+  const wrong = tags.filter(
+    ({ title, rules }) => title === undefined || rules.some((id) => !/^([1-9]|1[0-7])\.\d{1,2}\.\d{1,2}$/.test(id)),
+  );
+  expect(wrong).toEqual([]);
+  const planted = `${'test'}('a', () => {\n  // contract: lists-2\n  // asvs: 1.2.3\n`;
+  expect(readTags('x', planted, 'asvs')).toEqual([{ rules: ['1.2.3'], file: 'x', title: 'a' }]);
+});
+
 it('every page is in README.md', () => {
   const pages = Object.keys(texts).flatMap((path) => /^docs\/contract\/([a-z-]+)\.md$/.exec(path)?.[1] ?? []);
   expect(new Set(readRules(texts).map(({ page }) => page))).toEqual(new Set(pages.filter((page) => page !== 'rules')));

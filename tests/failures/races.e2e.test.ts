@@ -38,6 +38,7 @@ async function entryCount(account: RestAccount): Promise<number> {
 
 describe('Races for money', () => {
   it('exactly 50 of 100 concurrent withdrawals of 10 from 500 succeed', async () => {
+    // asvs: 2.3.4
     const account = await api.newAccount({ initial_deposit: 500 });
     const answers = await together(100, (i) => either(i).post('/transactions', withdraw(account, 10)), 100);
     const refused = answers.filter(({ status }) => status !== 201);

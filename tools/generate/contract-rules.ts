@@ -51,10 +51,12 @@ interface Tag {
 
 const testTitle = /(?:\b(?:it|test)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1,/g;
 
-/** Returns what the tests of a file say about the rules that they test. */
-export function readTags(file: string, source: string): Tag[] {
+/** Returns what the tests of a file say about what they test: rules, or requirements of ASVS, which may follow the rules. */
+export function readTags(file: string, source: string, of: 'contract' | 'asvs' = 'contract'): Tag[] {
   const titles = [...source.matchAll(testTitle)].map(({ index, 2: title = '' }) => ({ index, title }));
-  return [...source.matchAll(/^(.*)\n *\/\/ contract: (.+)$/gm)].map(({ index, 1: before = '', 2: rules = '' }) => ({
+  const after = of === 'asvs' ? '(?:\\n *// contract: .+)?' : '';
+  const tags = new RegExp(`^(.*)${after}\\n *// ${of}: (.+)$`, 'gm');
+  return [...source.matchAll(tags)].map(({ index, 1: before = '', 2: rules = '' }) => ({
     rules: rules.split(', '),
     file,
     title: before.endsWith('=> {')

@@ -1,4 +1,5 @@
 import packageJson from '../../package.json' with { type: 'json' };
+import { asvsPage } from './asvs.ts';
 import { chartReadme, valuesSchema } from './chart.ts';
 import { configurationPage } from './configuration.ts';
 import { contractRulesPage } from './contract-rules.ts';
@@ -24,6 +25,7 @@ export const pages: Record<string, () => string> = {
   'decisions/README.md': decisionsPage,
   'errors.md': errorsPage,
   'metrics.md': metricsPage,
+  'security/asvs.md': asvsPage,
   'openapi.json': () => json(openApiDocument(packageJson.version)),
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),

@@ -633,6 +633,7 @@ describe('without an approval', () => {
 
   test('at most 20 requests of a caller wait; concurrent ones cannot exceed that', async () => {
     // contract: four-eyes-10
+    // asvs: 2.4.1
     const actor = `jwt:https://issuer.example|${newId('client')}`;
     const replies = await Promise.all(Array.from({ length: 24 }, () => ask(requestReversal(), { actor })));
     expect(replies.map(replyCode).toSorted()).toEqual([

@@ -113,7 +113,9 @@ async function lockDecidable(
 function toStep({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
   const { name, id, key, bucket = bucketForKey(key), data } = command;
   const { request_id, actor, address, idempotency_key, fingerprint, staff, bound_client_id } = asked;
-  const sent: Partial<MessageContext> = { address, idempotency_key, fingerprint, staff, bound_client_id };
+  // The scopes that let an approver decide do not say whose webhooks the requester may use.
+  const { all_webhooks } = asked;
+  const sent: Partial<MessageContext> = { address, idempotency_key, fingerprint, staff, bound_client_id, all_webhooks };
   const approved = {
     bucket,
     context: { ...sent, message_id: id, time: now, request_id, actor, approved_by: context.actor, approval_id },

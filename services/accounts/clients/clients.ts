@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { identityFields } from '#libs/contracts/clients.ts';
+import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
+import { contactFields, identityFields } from '#libs/contracts/clients.ts';
 import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusal } from '#libs/contracts/errors.ts';
 import { computeEtag } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
@@ -104,6 +105,7 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const violations = findViolations(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
   if (changed.length === 0) return done(toClient(row), [], { changed_fields: [] });
+  if (isUnapproved(context, 'client_contact') && changed.some(isContact)) return refused(approvalRequired());
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };
   const taken = await updateClientRow(client, updated);
@@ -113,6 +115,11 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const event = { client_id, client_type, changed_fields, updated_at, ...pickNames(updated), ...askedBy(context) };
   const events = [createEvent(work, 'corebanking.client.updated.v1', client_id, event)];
   return done(toClient(updated), events, { changed_fields, ...identities(row, updated) });
+}
+
+/** Switching the USSD phone off only protects the client, and must not wait. */
+function isContact([field, value]: [string, unknown]): boolean {
+  return contactFields.includes(field) && value !== 'inactive';
 }
 
 function findViolations(row: ClientRow, changes: Changes): Violation[] {

@@ -28,7 +28,7 @@ export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unre
   if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, reader.prefix) };
   if (message.headers['ce_type'] !== replyType)
     return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', reader);
-  const stranger = whyNotAuthentic(message, reader.keys, (signer) => signer === 'ledger' || signer === 'accounts');
+  const stranger = whyNotAuthentic(message, reader.keys, (signer) => signer !== 'gateway');
   if (stranger) return stranger;
   const step_id = message.headers['ce_id'];
   const body = replySchema.safeParse(parseJson(message.value));

@@ -92,5 +92,6 @@ it.each([
   ['line\r\n;-x', "line\r\n;'-x"],
   ['a;b-c', 'a;b-c'],
 ])('%j becomes %j, in quotes', (value, written) => {
+  // asvs: 1.2.10
   expect(csvLine([value, value])).toBe(`"${written}","${written}"\r\n`);
 });

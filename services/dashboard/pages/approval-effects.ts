@@ -10,7 +10,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
-import { idLink, type ShownChange } from '../html/show.ts';
+import { fieldWords, idLink, type ShownChange } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 
 /** What an approval would change, from the request and from what is true now, as far as the person may see it. */
@@ -50,6 +50,14 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
       const personal = 'names, contacts, and notes';
       return [await ofClient(visit, id, 'Client', personal, `${personal} erased for good`)];
     }
+    case 'update_client':
+      return fieldChanges(body, await read<Body>(visit, `/clients/${id}`));
+    case 'update_webhook':
+      return fieldChanges(body, await read<Body>(visit, `/webhooks/${id}`));
+    case 'create_webhook':
+      return fieldChanges(body, {});
+    case 'rotate_webhook_secret':
+      return [{ what: html`Secret of ${idLink(id)}`, before: 'the present secret', after: 'a new secret' }];
   }
 }
 
@@ -59,6 +67,19 @@ const read = <T>({ api }: PageRequest, path: string): Promise<T | undefined> =>
 
 const opened = ({ initial_deposit, currency }: Body): string =>
   `opened with ${typeof initial_deposit === 'string' && isCurrency(String(currency)) ? amountText(initial_deposit, String(currency)) : initial_deposit}`;
+
+/** Old and new values by the names of their fields. An old value that the person may not see is not shown as empty. */
+function fieldChanges(body: Body, now: Body | undefined): ShownChange[] {
+  const text = (value: unknown): string => {
+    if (Array.isArray(value)) return value.join(', ');
+    return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '–');
+  };
+  return Object.entries(body).map(([name, value]) => ({
+    what: fieldWords(name),
+    before: now === undefined ? 'not known' : text(now[name]),
+    after: text(value),
+  }));
+}
 
 async function ofClient(visit: PageRequest, id: string, kind: string, before: string | null, after: string) {
   const client = visit.person.scopes.has('clients:read') ? await read<Client>(visit, `/clients/${id}`) : undefined;

@@ -125,6 +125,81 @@ describe('approvals', () => {
     setBankFormats({ timeZone: 'UTC', locale: undefined });
   });
 
+  it.each([
+    [
+      'client_contact',
+      {
+        operation: 'update_client',
+        method: 'PATCH',
+        path: `/clients/${ids.client}`,
+        body: { email: 'new@example.com' },
+      },
+      'clients:read',
+      ['Contact of a client', 'Email', samples.client.email, 'new@example.com'],
+    ],
+    [
+      'client_contact',
+      {
+        operation: 'update_client',
+        method: 'PATCH',
+        path: `/clients/${ids.client}`,
+        body: { email: 'new@example.com' },
+      },
+      '',
+      ['Email', 'not known', 'new@example.com'],
+    ],
+    [
+      'webhook',
+      {
+        operation: 'update_webhook',
+        method: 'PATCH',
+        path: `/webhooks/whk_${'b'.repeat(32)}`,
+        body: { url: 'https://evil.example/', event_types: ['*'] },
+      },
+      'webhooks:manage ops:manage',
+      [
+        'Webhook',
+        'Url',
+        'https://old.example/',
+        'https://evil.example/',
+        'Event types',
+        'account.*',
+        '<strong>*</strong>',
+      ],
+    ],
+    [
+      'webhook',
+      {
+        operation: 'create_webhook',
+        method: 'POST',
+        path: '/webhooks',
+        body: { url: 'https://evil.example/', event_types: ['*'], description: null },
+      },
+      'webhooks:manage',
+      ['https://evil.example/', 'Event types'],
+    ],
+  ])('of %s show old and new values by the names of the fields: %j, %s', async (action, request, more, texts) => {
+    // contract: four-eyes-5
+    answers['get_webhook'] = ok({
+      webhook_id: `whk_${'b'.repeat(32)}`,
+      url: 'https://old.example/',
+      event_types: ['account.*'],
+      description: null,
+      status: 'Active',
+      client_id: null,
+      created_by: 'key:k',
+      created_at: time,
+      updated_at: time,
+      failing_since: null,
+      previous_secret_ends_at: null,
+    });
+    answers['get_approval'] = shownAs({ action, summary: 'x', request });
+    const body = (await made.signedIn(`approvals:write ${more}`).get(url)).body;
+    const [, changes = ''] = /What would change(.*)Your decision/s.exec(body) ?? [];
+    for (const text of texts.slice(1)) expect(changes).toContain(text);
+    expect(body).toContain(texts[0]);
+  });
+
   it('of one’s own wait for somebody else; decided ones have no buttons', async () => {
     answers['get_approval'] = shownAs({ requested_by: `jwt:${issuer}|ada` });
     const own = (await made.signedIn(all).get(`${url}?asked`)).body;

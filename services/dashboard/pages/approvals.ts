@@ -162,12 +162,14 @@ async function showCount(visit: PageRequest): Promise<Html> {
 type ShownApproval = Approval & { api_key?: string };
 
 /** The actions in words. */
-const actionWords: Record<ApprovalAction, string> = {
+export const actionWords: Record<ApprovalAction, string> = {
   reverse: 'Reversal',
   unfreeze: 'Unfreezing',
   create_key: 'API key',
   post_above: 'Large posting',
   erase: 'Erasure of a client',
+  client_contact: 'Contact of a client',
+  webhook: 'Webhook',
 };
 
 /** Accounts by their ids, if the person may read them. */
@@ -314,7 +316,7 @@ ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500,
 </form>`;
 }
 
-const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id', 'client_id'];
+const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id', 'client_id', 'webhook_id'];
 
 function showOutcome({ status, outcome }: Approval): Html | false {
   if (status !== 'Approved') return false;

@@ -38,6 +38,7 @@ describe('a file of payments', () => {
     ['too much data', `from,amount\n${' '.repeat(600_000)}`, 'more than 524288 bytes'],
     ['another separator', 'sep=1\r\nfrom,to,amount\r\nSAV-1,SAV-2,5\r\n', 'line 1: names the separator “1”'],
   ])('is refused as a whole if it has %s', async (_case, text, words) => {
+    // asvs: 1.2.9, 15.2.2
     const read = await linesIn(text);
     expect('wrong' in read && read.wrong).toContain(words);
   });

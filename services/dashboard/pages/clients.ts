@@ -5,7 +5,7 @@ import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { addFormPage, enteredIdempotencyKey, enteredIn } from '../html/forms.ts';
+import { addFormPage, enteredIdempotencyKey, enteredIn, waitingFor } from '../html/forms.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import { addListPage, externalId, type List, pager } from '../html/lists.ts';
 import { desk } from '../html/show.ts';
@@ -188,8 +188,8 @@ function addCorrection(app: FastifyInstance): void {
       const redirectTo = `${url}/${id}?saved=corrected`;
       if (Object.keys(changes).length === 0) return { redirectTo };
       try {
-        await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
-        return { redirectTo };
+        const { data } = await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
+        return waitingFor(data) ?? { redirectTo };
       } catch (error) {
         if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
         return { status: 412, content: bothVersions(visit, await read(visit), was) };

@@ -3,6 +3,7 @@ import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { facts, numeric, refreshed, showVerdict, table } from '../html/show.ts';
+import { actionWords } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
@@ -14,13 +15,21 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 export function addOperations(app: FastifyInstance): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person, now }) => {
     const { data } = await api.get<Operations>('/admin/operations');
-    const content = html`<h2>Services</h2>${services(data)}
+    const content = html`${showSwitchedOff(data)}<h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
 <p class="quiet">Breakers and requests are those of the gateway that responded.</p>`;
     return refreshed('operations', url, 10, now, content);
   });
+}
+
+/** Says which actions one person may do alone, and why; nothing if there are none. */
+export function showSwitchedOff({ four_eyes: { off, reason } }: Operations): Html | false {
+  return (
+    off.length > 0 &&
+    html`<p class="notice wrong" role="status">No second person must approve: ${off.map((action) => actionWords[action]).join(', ')}. ${reason === null ? 'No reason is given.' : `Reason: ${reason}`}</p>`
+  );
 }
 
 function services({ services: rows, breakers }: Operations): Html {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { ok, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
@@ -50,6 +51,38 @@ describe('the day', () => {
     expect(visibleText(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks not answering/);
     expect(body).toContain('What was posted cannot be shown now');
   });
+
+  it.each([
+    [
+      'create_key',
+      undefined,
+      'Reversal, Unfreezing, Large posting, Erasure of a client, Contact of a client, Webhook. No reason is given.',
+    ],
+    [
+      'none',
+      'one branch <b>',
+      'API key, Large posting, Erasure of a client, Contact of a client, Webhook. Reason: one branch &lt;b&gt;',
+    ],
+    ['all', undefined, undefined],
+  ])(
+    'with FOUR_EYES=%s says what one person may do alone, and why; so does the page of operations',
+    async (named, offReason, said) => {
+      // contract: four-eyes-6
+      const actions = new Set(approvalActions.filter((action) => named === 'all' || named === action));
+      const bank = await testDashboard(() => 'no_reply', {
+        fourEyes: { actions, offReason, keys: false, limits: new Map(), timeZone: 'UTC' },
+      });
+      try {
+        for (const page of ['today', 'operations']) {
+          const { body } = await bank.signedIn('books:read').get(`/admin/ui/${page}`);
+          if (said === undefined) expect(body).not.toContain('No second person');
+          else expect(body).toContain(said);
+        }
+      } finally {
+        await bank.app.close();
+      }
+    },
+  );
 
   it('is on the first page only of people with books:read', async () => {
     expect((await made.signedIn('books:read').get('/admin/ui')).body).toContain('hx-get="/admin/ui/today"');

@@ -9,6 +9,7 @@ import { visibleSections } from '../html/navigation.ts';
 import { loaded, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
+import { showSwitchedOff } from './operations.ts';
 import { transactionsUrl } from './transactions.ts';
 
 /** What was posted today, and what requires action by staff. This part of the first page refreshes itself. */
@@ -26,7 +27,7 @@ export function addToday(app: FastifyInstance): void {
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
     ]);
-    const content = html`<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
+    const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
 <h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}`;
     return refreshed('today', url, 30, now, content);
   });

@@ -82,6 +82,7 @@ describe('sessions', () => {
   });
 
   it('ends after 30 idle minutes', () => {
+    // asvs: 7.3.1
     const { sessions, person, time } = setUp();
     const cookie = sealed(sessions, sessions.begin(person));
     time.ms += idleMs - 1;
@@ -91,6 +92,7 @@ describe('sessions', () => {
   });
 
   it('ends after 12 hours, however long the token is valid', () => {
+    // asvs: 7.3.2
     const { sessions, person, time } = setUp();
     expect(sessions.begin({ ...person, expiresInMs: 1000 * hour }).expires_ms).toBe(time.ms + longestMs);
   });

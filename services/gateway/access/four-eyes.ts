@@ -1,4 +1,4 @@
-import type { ApprovalAction, ApprovalRules } from '#libs/contracts/approvals.ts';
+import { type ApprovalAction, type ApprovalRules, approvalActions } from '#libs/contracts/approvals.ts';
 import { dayIn } from '#libs/service/days.ts';
 import type { Caller } from './caller.ts';
 
@@ -6,6 +6,8 @@ import type { Caller } from './caller.ts';
 
 export interface FourEyes {
   actions: ReadonlySet<ApprovalAction>;
+  /** Why other actions need no approval. */
+  offReason?: string | undefined;
   /** API keys are treated like people: their actions may need approval, and they may approve. */
   keys: boolean;
   /** The largest amount per currency that needs no approval. */
@@ -33,4 +35,9 @@ export function rulesFor(
 /** Reports whether the caller may decide approvals: people only, unless keys are treated like people. */
 export function mayDecide(caller: Caller, { keys }: FourEyes): boolean {
   return keys || caller.isStaff === true;
+}
+
+/** Returns the actions that one person may do alone, and why. */
+export function switchedOff({ actions, offReason }: Pick<FourEyes, 'actions' | 'offReason'>) {
+  return { off: approvalActions.filter((action) => !actions.has(action)), reason: offReason ?? null };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import { ids, ok, samples, useTestCaller } from '../test/test-app.ts';
 
 const start = useTestCaller();
@@ -121,6 +122,7 @@ describe('operations', () => {
       dead_letters_open: 2,
       consumer_lag: [],
       last_verification: null,
+      four_eyes: { off: [...approvalActions], reason: null },
       requests: expect.objectContaining({ window_seconds: 60 }),
     });
   });

@@ -21,11 +21,12 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
   };
 
   /** The outcome of the approved request, or the approval while there is none. */
-  const approved = (reply: FastifyReply, approval: Approval, plan: Plan): void => {
+  const approved = (reply: FastifyReply, approval: Approval, plan: Plan, replayed: boolean): void => {
     const { approval_id, outcome } = approval;
     if (outcome === undefined) {
       reply.header('location', approvalUrl(approval_id));
-      return void send(reply, 202, presentApproval(approval));
+      const secret = plan.secret !== undefined && !replayed ? { secret: plan.secret } : {};
+      return void send(reply, 202, { ...presentApproval(approval), ...secret });
     }
     if (outcome.status === 'success') return success(reply, plan, outcome.data);
     const { status: _status, ...refusal } = outcome;
@@ -48,7 +49,7 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
     if (outcome.kind === 'failed') return unknown(reply, write, outcome.stage);
     if (outcome.replayed && origin.idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'approval') return approved(reply, outcome.approval, outcome.plan);
+    if (outcome.kind === 'approval') return approved(reply, outcome.approval, outcome.plan, outcome.replayed);
     const { data, replayed } = outcome;
     success(reply, plan, plan.enrichResponse ? await plan.enrichResponse(data, replayed, origin) : data);
   };

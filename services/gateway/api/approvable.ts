@@ -12,6 +12,7 @@ interface Approvable<N extends ApprovableCommand> {
   summary: (data: MessageData<N>) => string;
 }
 
+const listFields = (changes: object) => Object.keys(changes).join(', ');
 const money = (amount: string, currency: string | null) => (currency === null ? amount : `${amount} ${currency}`);
 
 export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
@@ -62,6 +63,26 @@ export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
     action: 'erase',
     scopes: () => ['clients:erase'],
     summary: ({ client_id }) => `Erase client ${client_id}`,
+  },
+  update_client: {
+    action: 'client_contact',
+    scopes: () => ['clients:write'],
+    summary: ({ client_id, changes }) => `Change ${listFields(changes)} of client ${client_id}`,
+  },
+  create_webhook: {
+    action: 'webhook',
+    scopes: () => ['webhooks:manage'],
+    summary: ({ url, event_types }) => `Send ${event_types.join(', ')} to ${new URL(url).host}`,
+  },
+  update_webhook: {
+    action: 'webhook',
+    scopes: () => ['webhooks:manage'],
+    summary: ({ webhook_id, changes }) => `Change ${listFields(changes)} of webhook ${webhook_id}`,
+  },
+  rotate_webhook_secret: {
+    action: 'webhook',
+    scopes: () => ['webhooks:manage'],
+    summary: ({ webhook_id }) => `Rotate the secret of webhook ${webhook_id}`,
   },
 };
 

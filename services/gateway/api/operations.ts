@@ -1,4 +1,5 @@
 import type { Check, Operations, Verification } from '#libs/contracts/operations.ts';
+import { type FourEyes, switchedOff } from '../access/four-eyes.ts';
 import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
@@ -8,7 +9,7 @@ import type { ReadDependencies, ReadInput } from './reads.ts';
  */
 export async function readOperations(
   { origin }: ReadInput,
-  { forwarder, consumerLag, metrics }: ReadDependencies,
+  { forwarder, consumerLag, metrics, fourEyes }: ReadDependencies & { fourEyes: FourEyes },
 ): Promise<Operations> {
   const [ledger, accounts, webhooks, consumer_lag] = await Promise.all([
     forwarder.query('get_ledger_operations', {}, origin.requestId, origin).then(answered),
@@ -28,6 +29,7 @@ export async function readOperations(
     last_verification: ledger?.last_verification
       ? combineChecks(ledger.last_verification, accounts?.last_audit_check)
       : null,
+    four_eyes: switchedOff(fourEyes),
     requests: metrics.recent(),
   };
 }

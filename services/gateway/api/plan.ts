@@ -30,6 +30,8 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
   pending?(acceptedAt: Date): Transaction | Transfer;
   /** Runs before the command is sent. If it returns an outcome, the command is not sent. */
   precondition?(origin: Origin): Promise<Outcome | undefined>;
+  /** A secret that is shown once, also with the approval for which the request waits. */
+  secret?: string;
   /** Runs before a success response and may extend the data. */
   enrichResponse?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
   /** Reads the outcome in another way if no reply arrived in time. */

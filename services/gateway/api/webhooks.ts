@@ -10,7 +10,8 @@ import type { ReadDependencies, ReadInput } from './reads.ts';
  */
 export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   // A typed object, because the compiler does not see a misspelt hook beside a spread plan.
-  const showOnce = (secret: string): Pick<Plan, 'enrichResponse'> => ({
+  const showOnce = (secret: string): Pick<Plan, 'enrichResponse' | 'secret'> => ({
+    secret,
     enrichResponse: async (data, replayed) => (replayed ? data : { ...(data as object), secret }),
   });
   return {

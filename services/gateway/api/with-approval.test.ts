@@ -57,6 +57,7 @@ async function bankWith(answers: Record<string, Answer> = {}, fourEyes = all) {
   return { ...made, post, requests, headers };
 }
 
+const webhook_id = `whk_${'b'.repeat(32)}`;
 const transitions = `/accounts/${ids.account}/status-transitions`;
 const cash = { account_id: ids.account, transaction_type: 'Deposit', amount: 5000 };
 
@@ -159,10 +160,46 @@ test.each<[string, object, string, string[], string]>([
     ['holds:write', 'transactions:write'],
     `Capture what is left of hold ${ids.hold}`,
   ],
+  [
+    `PATCH /clients/${ids.client}`,
+    { email: 'a@example.com', ussd_status: 'active' },
+    'client_contact',
+    ['clients:write'],
+    `Change email, ussd_status of client ${ids.client}`,
+  ],
+  [
+    '/webhooks',
+    { url: 'https://receiver.example/x?secret=y', event_types: ['account.*'] },
+    'webhook',
+    ['webhooks:manage'],
+    'Send account.* to receiver.example',
+  ],
+  [
+    `PATCH /webhooks/${webhook_id}`,
+    { url: 'https://receiver.example/x' },
+    'webhook',
+    ['webhooks:manage'],
+    `Change url of webhook ${webhook_id}`,
+  ],
+  [
+    `/webhooks/${webhook_id}/secret-rotation`,
+    {},
+    'webhook',
+    ['webhooks:manage'],
+    `Rotate the secret of webhook ${webhook_id}`,
+  ],
   [`/admin/clients/${ids.client}/erasure`, {}, 'erase', ['clients:erase'], `Erase client ${ids.client}`],
 ])('%s %j is the action %s', async (url, payload, action, needed, summary) => {
-  const { post, requests } = await bankWith({ get_transaction: ok(samples.transaction) });
-  expect((await post(url, payload)).statusCode).toBe(202);
+  const { post, requests, app, headers } = await bankWith({ get_transaction: ok(samples.transaction) });
+  const [, patched] = /^PATCH (.+)/.exec(url) ?? [];
+  const answer = patched
+    ? await app.inject({ method: 'PATCH', url: patched, payload, headers })
+    : await post(url, payload);
+  expect(answer.statusCode).toBe(202);
+  // The secret of a webhook is known to nobody else, and shown in no other response.
+  const isMade = url === '/webhooks' || url.endsWith('/secret-rotation');
+  expect(answer.json().data.secret).toEqual(isMade ? expect.stringMatching(/^whsec_/) : undefined);
+  expect(JSON.stringify(requests())).not.toContain('whsec_');
   expect(requests().at(-1)?.data).toMatchObject({ action, scopes: needed, summary });
   // So that services only lock the sum of a person for what counts, and need not know the other actions.
   const asked = requests().find(({ headers }) => headers['four-eyes'] !== undefined);

@@ -107,6 +107,7 @@ test('the time that reading takes is counted: of each four seconds, a caller may
 
 test('a caller whose bodies take too long to parse and validate is refused, and nobody else', async () => {
   // contract: permission-34
+  // asvs: 15.2.2
   // The window of four seconds does not end, however busy the machine is. The CPU time that is counted in it is real.
   using _ = vi.spyOn(performance, 'now').mockReturnValue(0);
   const { app, keyHeader } = await testApp(reply);

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
@@ -53,6 +55,7 @@ async function createWebhook(
   const wrong = addresses.wrongWith(url);
   if (wrong !== undefined) return wrongUrl(wrong);
   if (await isDisabled(client, context)) return refused(revoked);
+  if (isUnapproved(context, 'webhook')) return refused(approvalRequired());
   // Serializes the transactions that create webhooks of one caller.
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
   const { rows } = await client.query<Webhook>(
@@ -118,6 +121,10 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
   const { client, context, addresses, webhook } = work;
   const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
   if (wrong !== undefined) return wrongUrl(wrong);
+  const isOther = (['url', 'event_types'] as const).some(
+    (field) => changes[field] !== undefined && !isDeepStrictEqual(changes[field], webhook[field]),
+  );
+  if (isOther && isUnapproved(context, 'webhook')) return refused(approvalRequired());
   const { status = webhook.status } = changes;
   const isResumed = status === 'Active' && webhook.status !== 'Active';
   if (isResumed) await openFeed(client, webhook_id);
@@ -145,14 +152,15 @@ async function vouch({ client, context, webhook }: OwnWork): Promise<void> {
     );
 }
 
-/** The sweeper deletes its deliveries, sent or not. */
+/** The sweeper deletes its deliveries, sent or not. Of the webhook remain its id, its creator, and its times. */
 async function deleteWebhook(work: OwnWork, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
   await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
-  await change(work, ["status = 'Deleted'"]);
+  await change(work, ["status = 'Deleted'", "url = ''", 'description = null']);
   return done(work.webhook);
 }
 
 async function rotateSecret(work: OwnWork, data: MessageData<'rotate_webhook_secret'>): Promise<Outcome> {
+  if (isUnapproved(work.context, 'webhook')) return refused(approvalRequired());
   const ends = new Date(Date.parse(work.now) + data.overlap_seconds * 1000).toISOString();
   const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4', 'secret_set_by = $5'];
   const changed = await change(work, set, data.sealed_secret, ends, work.context.actor);
