@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { checkRights } from '#libs/postgres/check.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { useAccounts } from '#services/accounts/test/harness.ts';
@@ -32,6 +33,29 @@ it('a temporary table cannot replace a table that the check of entries reads', a
       select account_id, 100, operation_id, transaction_id, direction, x.side, amount_minor, currency, 999, created_at
       from ledger.entries, (values ('CR'), ('DR')) as x (side) where account_id = $1 and sequence = 1 and x.side = entries.side limit 1`;
     await expect(client.query(forged, [account_id])).rejects.toMatchObject({ code: '23514' });
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+});
+
+it('in production, a service starts with its own role, and not as an administrator or the owner of its tables', async () => {
+  for (const pool of [role, accounts.pool, webhooks.pool]) await checkRights(pool);
+  for (const pool of [ledger.owner, accounts.owner, webhooks.owner])
+    await expect(checkRights(pool)).rejects.toThrow(/DATABASE_URL: it must have the service's own role/);
+  // An owner that is no administrator, and a role that may become the owner.
+  const client = await ledger.owner.connect();
+  const asRole = { query: (text: string) => client.query(text) } as unknown as Pool;
+  try {
+    await client.query('begin');
+    await client.query(
+      'create role weak_owner; create role member in role weak_owner; alter schema ledger owner to weak_owner',
+    );
+    for (const name of ['weak_owner', 'member']) {
+      await client.query(`set local session authorization ${name}`);
+      await expect(checkRights(asRole)).rejects.toThrow('not the owner of the tables');
+      await client.query('reset session authorization');
+    }
   } finally {
     await client.query('rollback');
     client.release();

@@ -14,6 +14,7 @@ import {
   makeApiKey,
   migrateService,
   newKeyPair,
+  roleUrl,
   signingEnvironment,
   startService,
 } from '../../tools/local/bank.ts';
@@ -34,7 +35,7 @@ import { Api } from '../support/client.ts';
  * CA for the address 127.0.0.1 and no name.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-tls-'));
-const secret = () => randomBytes(24).toString('base64url');
+const secret = () => randomBytes(32).toString('base64url');
 const user = { name: 'bank', password: secret() };
 const owner = { name: 'core_banking', password: secret() };
 const authority = createAuthority(dir);
@@ -174,17 +175,26 @@ test('a bank runs over TLS: an account, a deposit, a transfer, and books that ba
 });
 
 /** Returns the output of a service that cannot start. */
-async function startFailure(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
+async function startFailure(kind: ServiceKind, env: Record<string, string>): Promise<string> {
+  const { gateway, accounts, ledger, webhooks } = {
+    gateway: secret(),
+    accounts: secret(),
+    ledger: secret(),
+    webhooks: secret(),
+  };
   const base: Record<string, string | undefined> = {
     ...process.env,
     ...settings.env,
-    ...signingEnvironment(kind, settings.signing),
+    // The MAC keys of tests are sentences.
+    ...signingEnvironment(kind, { ...settings.signing, mac: { gateway, accounts, ledger, webhooks } }),
     NODE_ENV: 'production',
+    NODE_OPTIONS: '',
+    TRUST_PROXY: 'none',
     KAFKA_BROKERS: settings.brokers,
     HEALTH_PORT: '0',
     PORT: '0',
-    LOG_LEVEL: 'error',
-    DATABASE_URL: url,
+    LOG_LEVEL: 'warn',
+    DATABASE_URL: kind === 'gateway' || kind === 'dashboard' ? databaseUrl : roleUrl(settings, kind),
     API_KEY_PEPPER: settings.apiKeyPepper,
     WEBHOOK_SECRET_KEYS: settings.webhookSecretKey,
   };
@@ -258,6 +268,12 @@ describe('an untrusted server or a failed login ends the start; the message name
       'accounts',
       () => ({ KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' }),
       /KAFKA_SASL_MECHANISM: must be set/,
+    ],
+    [
+      'the owner of the tables as the role',
+      'ledger',
+      () => ({ DATABASE_URL: databaseUrl }),
+      /ledger cannot start: DATABASE_URL: .*own role .*, not (an administrator|the owner)/,
     ],
     ['plain text', 'gateway', () => ({ KAFKA_SSL: 'false', KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL: must be true/],
     [
