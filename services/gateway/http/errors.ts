@@ -64,6 +64,9 @@ const challenges: Partial<Record<ErrorCode, Record<string, string>>> = {
 
 /** Sends the error body with the status of its code and the given headers. */
 export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Record<string, string>): FastifyReply {
+  // They describe the resource, which an error does not show.
+  reply.removeHeader('etag');
+  if (given.code !== 'unsupported_media_type') reply.removeHeader('accept-patch');
   const own = challenges[given.code];
   if (own) reply.headers(own);
   if (headers) reply.headers(headers);

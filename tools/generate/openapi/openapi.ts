@@ -454,7 +454,10 @@ function errorResponse(status: number, codes: ErrorCode[]): Json {
   if (status === 401 || status === 403) headers['WWW-Authenticate'] = header('Challenge');
   if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
   if (status === 409) headers['Idempotent-Replayed'] = header('Replayed');
-  if (status === 415) Object.assign(headers, { Accept: header('Accept'), 'Accept-Encoding': header('AcceptEncoding') });
+  if (status === 415) {
+    const accepted = { Accept: header('Accept'), 'Accept-Encoding': header('AcceptEncoding') };
+    Object.assign(headers, accepted, { 'Accept-Patch': header('AcceptPatch') });
+  }
   const schema = (name: string) => ({
     allOf: [{ $ref: `#/components/schemas/${name}` }, { properties: { code: { enum: codes } } }],
   });
