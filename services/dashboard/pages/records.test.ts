@@ -145,6 +145,23 @@ describe('the lists', () => {
     expect(body).toContain('name="external_id" value="CRM-7"');
     expect(lastSent()).toMatchObject({ external_id: 'CRM-7' });
   });
+
+  it('and the search compare as the fields store: trimmed, but not an external_id', async () => {
+    // contract: clients-21, names-1
+    answers['list_clients'] = ok({ items: [] });
+    await made
+      .signedIn(everything)
+      .get('/admin/ui/clients?external_id=%20CRM+7+&email=+a%2Bb%40m%C3%BCnchen.example%0A');
+    expect(lastSent()).toMatchObject({ external_id: ' CRM 7 ', email: 'a+b@xn--mnchen-3ya.example' });
+    answers['search_records'] = ok([]);
+    await made.signedIn('clients:read').get('/admin/ui/find?q=+CRM+7+');
+    expect(lastSent()).toMatchObject({ q: ' CRM 7 ' });
+  });
+
+  it('an e-mail address of any script can be entered: the browser does not check it', async () => {
+    const { body } = await made.signedIn(everything).get('/admin/ui/clients/new');
+    expect(body).toMatch(/<input type="text" name="email"[^>]* inputmode="email"/);
+  });
 });
 
 describe('clients', () => {
