@@ -88,6 +88,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $shared = mergeOverwrite (pick $shared "NODE_ENV" "LOG_LEVEL") $same (dict "API_URL" (printf "http://%s" (include "core-banking.name" $gateway))) }}
 {{- end -}}
 {{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
+{{- /* Nothing of this chart is in front of the gateways then. The schema requires their proxies otherwise. */ -}}
+{{- if and (eq .component "gateway") (not .root.Values.ingress.enabled) (not .root.Values.gatewayApi.enabled) (not (hasKey $config "TRUST_PROXY")) }}{{ $_ := set $config "TRUST_PROXY" "none" }}{{ end -}}
 {{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" .root.Values.topics.eventsCompression }}{{ end -}}
 {{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
 {{- range $name, $value := $config }}
