@@ -907,7 +907,7 @@ export interface Calls {
   getBatch(input: { batch_id: string }, options?: CallOptions): Promise<Batch>;
   /** Poll events with a cursor. Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. A caller bound to a client sees only events and entries of its own accounts. Scope: transactions:read. */
   listEvents(input?: { after?: string; types?: string; account_id?: string; limit?: number }, options?: CallOptions): Promise<{ data: CloudEvent[]; cursor: string }>;
-  /** Create a webhook. Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response. A caller may have at most 20 webhooks. Private network addresses are refused. Scope: webhooks:manage. */
+  /** Create a webhook. Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response, also in a 202. A caller may have at most 20 webhooks. Private network addresses are refused. Scope: webhooks:manage. */
   createWebhook(input: { url: string; event_types: string[]; description?: string | null }, options?: CallOptions): Promise<WebhookWithSecret>;
   /** List webhooks. Scope: webhooks:manage. */
   listWebhooks(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Webhook>;
@@ -917,7 +917,7 @@ export interface Calls {
   updateWebhook(input: { webhook_id: string; url?: string; event_types?: string[]; description?: string | null; status?: 'Active' | 'Paused' }, options?: CallOptions): Promise<Webhook>;
   /** Delete a webhook and its pending deliveries. Scope: webhooks:manage. */
   deleteWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
-  /** Rotate the secret of a webhook. During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest. Scope: webhooks:manage. */
+  /** Rotate the secret of a webhook. During the overlap the old secret signs too. The new secret is shown only in this response, also in a 202. At most two secrets sign: another rotation within the overlap ends the oldest. Scope: webhooks:manage. */
   rotateWebhookSecret(input: { webhook_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<WebhookWithSecret>;
   /** Send a test event to a webhook. Scope: webhooks:manage. */
   testWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Delivery>;

@@ -97,7 +97,7 @@ export const webhookEndpoints = {
     scope: 'webhooks:manage',
     body: z.strictObject({ url, event_types: patterns, description: text(0, 255).nullish() }),
     description:
-      'Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response. A caller may have at most 20 webhooks. Private network addresses are refused.',
+      'Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response, also in a 202. A caller may have at most 20 webhooks. Private network addresses are refused.',
     result: webhookWithSecretSchema,
     success: 201,
     requests: { transactions: { description: 'Bookkeeping' } },
@@ -143,7 +143,7 @@ export const webhookEndpoints = {
     scope: 'webhooks:manage',
     body: z.strictObject({ overlap_seconds: field.orNumber(86400, field.wholeNumber(0, 30 * 86400)) }),
     description:
-      'During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest.',
+      'During the overlap the old secret signs too. The new secret is shown only in this response, also in a 202. At most two secrets sign: another rotation within the overlap ends the oldest.',
     result: webhookWithSecretSchema,
     requests: { day: { overlap_seconds: 86400 } },
     answers: { day: { previous_secret_ends_at: '2026-01-03T03:04:05.678Z', secret } },
