@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { utcTime } from '#libs/contracts/fields.ts';
-import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { parameterTime } from '#libs/contracts/times.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
-import { createLogger } from '#libs/service/logger.ts';
+import type { createLogger } from '#libs/service/logger.ts';
 import {
   ApprovalNeededError,
   type Bank,
@@ -90,20 +90,31 @@ function connection() {
 }
 
 /** Returns a client of the bank. Throws a Failure that names missing settings. */
-export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
+export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs' | 'fetch'> = {}): Bank {
   const { base_url, credentials } = connection();
   return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, fetch, ...options });
 }
 
+/** Returns the bank's URL and API key for other programs. Throws a Failure if there is no API key. */
+export function addressAndKey(): { baseUrl: string; apiKey: string } {
+  const { base_url, credentials } = connection();
+  if (credentials.apiKey === undefined) throw new Failure(2, 'BANK_TOKEN is set, so there is no API key');
+  return { baseUrl: base_url, apiKey: credentials.apiKey };
+}
+
 type Logger = ReturnType<typeof createLogger>;
 
-const quiet = (): Logger => createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
+/** Few commands read events or the database, so what that needs is loaded for them only. */
+async function quiet(): Promise<Logger> {
+  const { createLogger } = await import('#libs/service/logger.ts');
+  return createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
+}
 
 /** Returns the bank's brokers and topic prefix, or undefined if no brokers are set. */
-export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logger } | undefined {
+export async function openKafka(): Promise<{ kafka: KafkaClient; prefix: string; logger: Logger } | undefined> {
   const { brokers, config } = connection();
   if (brokers === undefined) return undefined;
-  const logger = quiet();
+  const [{ createKafka }, logger] = await Promise.all([import('#libs/kafka/client.ts'), quiet()]);
   return {
     kafka: createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'bank-cli'), logger),
     prefix: config.TOPIC_PREFIX,
@@ -115,11 +126,11 @@ export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logge
  * Returns the bank's database. Throws a Failure if none is set: with BANK_URL, the database of the local bank is not
  * used.
  */
-export function openDatabase(): { url: string; logger: Logger } {
+export async function openDatabase(): Promise<{ url: string; logger: Logger }> {
   const config = readConfig();
   const url = config.DATABASE_URL ?? (config.BANK_URL === undefined ? readLocalBank(config).database_url : undefined);
   if (url === undefined) throw new Failure(2, 'DATABASE_URL is not set: with BANK_URL, it names the database');
-  return { url, logger: quiet() };
+  return { url, logger: await quiet() };
 }
 
 /** Returns an error of a call of the bank as a Failure with the bank's message, and any other error unchanged. */
@@ -139,12 +150,11 @@ export function wholeNumber(min: number, max: number) {
   };
 }
 
-/** Parses an option that is a time with its offset from UTC, so that no time zone is assumed. */
+/** Parses an option that is a date or time as in the API: a date is the start of the day in UTC, and a time has its offset. */
 export function moment(text: string): Date {
-  const isWhole = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
-  const utc = isWhole ? utcTime(text) : undefined;
+  const utc = parameterTime(text);
   if (utc !== undefined) return new Date(utc);
-  throw new InvalidArgumentError('must be a time such as 2026-01-31T00:00:00Z.');
+  throw new InvalidArgumentError('must be a date or time such as 2026-01-31 (UTC) or 2026-01-31T00:00:00Z.');
 }
 
 /**

@@ -6,13 +6,7 @@ import { jsonOption, openBank, print, printJson, say, wholeNumber } from './api.
 type ListOptions = Parameters<Bank['listApprovals']>[0] & { limit: number; json?: true };
 
 /** `bank approvals list|show|approve|reject`: requests that a second person must approve. */
-export function addApprovals(program: Command): void {
-  const group = program
-    .command('approvals')
-    .description(
-      'Requests that need approval (scope approvals:write and that of the action; needs the BANK_TOKEN of a person)',
-    );
-
+export function addApprovals(group: Command): void {
   group
     .command('list')
     .description('List them, newest first')

@@ -1,21 +1,109 @@
 import { Command, CommanderError } from 'commander';
-import { Failure, toFailure } from './api.ts';
-import { addApprovals } from './approvals.ts';
-import { addBatches } from './batches.ts';
-import { addDeadLetters } from './dead-letters.ts';
-import { addDemo } from './demo.ts';
-import { addHolds } from './holds.ts';
-import { addImport } from './import.ts';
-import { addKeys } from './keys.ts';
-import { addLoad } from './load.ts';
-import { addOpening } from './opening.ts';
-import { addOperations } from './operations.ts';
-import { addPostings } from './postings.ts';
-import { addRepublish } from './republish.ts';
-import { addSeed } from './seed.ts';
-import { addShow } from './show.ts';
-import { addTail } from './tail.ts';
-import { addWebhooks } from './webhooks.ts';
+
+type Row = readonly [name: string, description: string, load: () => Promise<(command: Command) => void>];
+
+/** All commands. Each is loaded when it is called, because loading all of them takes longer than most of them. */
+const commands: readonly Row[] = [
+  [
+    'seed',
+    'Fill the bank with demo data: people and companies, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
+    async () => (await import('./seed.ts')).addSeed,
+  ],
+  [
+    'demo',
+    'Show a deposit, withdrawal, transfer, freeze, refusal, loan and payment, hold, and batch, with entries and events',
+    async () => (await import('./demo.ts')).addDemo,
+  ],
+  [
+    'client',
+    'Clients (scope clients:write, for the list clients:read)',
+    async () => (await import('./opening.ts')).addClients,
+  ],
+  ['account', 'Accounts (scope accounts:write)', async () => (await import('./opening.ts')).addAccounts],
+  [
+    'deposit',
+    'Deposit cash (scope transactions:write)',
+    async () => (await import('./postings.ts')).addCash('Deposit'),
+  ],
+  [
+    'withdraw',
+    'Withdraw cash (scope transactions:write)',
+    async () => (await import('./postings.ts')).addCash('Withdrawal'),
+  ],
+  [
+    'transfer',
+    'Move money from one account to another (scope transfers:write)',
+    async () => (await import('./postings.ts')).addTransfer,
+  ],
+  [
+    'reverse',
+    'Reverse a transaction or a transfer by posting it in the opposite direction (scope transactions:reverse)',
+    async () => (await import('./postings.ts')).addReverse,
+  ],
+  [
+    'hold',
+    'Holds: money of an account reserved for later (scope holds:write)',
+    async () => (await import('./holds.ts')).addHolds,
+  ],
+  [
+    'batch',
+    'Batches: up to 1,000 transactions and transfers in one request',
+    async () => (await import('./batches.ts')).addBatches,
+  ],
+  [
+    'show',
+    'Show a client, an account (by id or number), a transaction, a transfer or a hold',
+    async () => (await import('./show.ts')).addShow,
+  ],
+  [
+    'balance',
+    'Show the balance of an account, now or at a given time (scope accounts:read)',
+    async () => (await import('./show.ts')).addBalance,
+  ],
+  [
+    'statement',
+    'Print the entries of a period with its opening and closing balance (scope transactions:read)',
+    async () => (await import('./show.ts')).addStatement,
+  ],
+  [
+    'import',
+    'Import clients and accounts with their numbers and opening balances (scopes clients:write, clients:read, accounts:write, accounts:read, accounts:import, transactions:write, books:read)',
+    async () => (await import('./import.ts')).addImport,
+  ],
+  ['keys', 'API keys (scope keys:manage)', async () => (await import('./keys.ts')).addKeys],
+  [
+    'approvals',
+    'Requests that need approval (scope approvals:write and that of the action; needs the BANK_TOKEN of a person)',
+    async () => (await import('./approvals.ts')).addApprovals,
+  ],
+  [
+    'env',
+    'Print the base URL and the API key as commands for a shell: eval "$(npm run -s bank -- env)"',
+    async () => (await import('./operations.ts')).addEnv,
+  ],
+  [
+    'verify-books',
+    'Check the books against every rule, in one snapshot while postings continue (scope books:read)',
+    async () => (await import('./operations.ts')).addVerifyBooks,
+  ],
+  [
+    'dead-letters',
+    'Messages that could not be processed (scope ops:manage; for their contents also clients:read)',
+    async () => (await import('./dead-letters.ts')).addDeadLetters,
+  ],
+  [
+    'republish',
+    'Publish data again that topics have lost: events since a given time, all balances, all master data, all API keys',
+    async () => (await import('./republish.ts')).addRepublish,
+  ],
+  ['tail', 'Follow the events of a topic until Ctrl-C', async () => (await import('./tail.ts')).addTail],
+  ['webhooks', 'Webhooks (scope webhooks:manage)', async () => (await import('./webhooks.ts')).addWebhooks],
+  [
+    'load',
+    'Send operations at a steady rate, and report their outcomes and latency',
+    async () => (await import('./load.ts')).addLoad,
+  ],
+];
 
 /**
  * `npm run bank -- <command>`: the command line for operators and newcomers. It calls the REST API and reads events.
@@ -34,25 +122,10 @@ Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no 
   .showHelpAfterError('(--help tells more)')
   .exitOverride();
 
-for (const add of [
-  addSeed,
-  addDemo,
-  addOpening,
-  addPostings,
-  addHolds,
-  addBatches,
-  addShow,
-  addImport,
-  addKeys,
-  addApprovals,
-  addOperations,
-  addDeadLetters,
-  addRepublish,
-  addTail,
-  addWebhooks,
-  addLoad,
-])
-  add(program);
+const loads = new Map(
+  commands.map(([name, description, load]) => [program.command(name).description(description), load]),
+);
+program.hook('preSubcommand', async (_program, command) => (await loads.get(command)?.())?.(command));
 
 // The reader closed the pipe (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -61,12 +134,16 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await program.parseAsync();
+  const [first, ...others] = process.argv.slice(2);
+  const isHelp = first === 'help' && others.length > 0;
+  await program.parseAsync(isHelp ? [...others, '--help'] : process.argv.slice(2), { from: 'user' });
 } catch (thrown) {
-  const error = toFailure(thrown);
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
-  else if (error instanceof Failure) {
+  if (thrown instanceof CommanderError) process.exitCode = thrown.exitCode === 0 ? 0 : 2;
+  else {
+    const { Failure, toFailure } = await import('./api.ts');
+    const error = toFailure(thrown);
+    if (!(error instanceof Failure)) throw thrown;
     process.stderr.write(`${error.message}\n`);
     process.exitCode = error.exitCode;
-  } else throw thrown;
+  }
 }

@@ -11,11 +11,10 @@ interface BatchOptions extends Names {
   json?: true;
 }
 
-type Items = Parameters<Bank['createBatch']>[0]['items'];
+type Body = Parameters<Bank['createBatch']>[0];
 
 /** `bank batch send|list|show`. */
-export function addBatches(program: Command): void {
-  const group = program.command('batch').description('Batches: up to 1,000 transactions and transfers in one request');
+export function addBatches(group: Command): void {
   withNames(group.command('send <file>'))
     .description('Send the items of a file (scopes transactions:write, transfers:write)')
     .option('--atomic', 'post all items or none, at most 500; by default, each item on its own')
@@ -24,7 +23,7 @@ export function addBatches(program: Command): void {
     .addHelpText(
       'after',
       `
-The file is a JSON array of items as in POST /batches:
+The file is the JSON body of POST /batches, or only its array of items:
   [{"transfer": {"from_account_id": "acc_…", "to_account_id": "acc_…", "amount": 10.5, "description": "Rent"}},
    {"transaction": {"account_id": "acc_…", "transaction_type": "Deposit", "amount": 25}}]
 The exit code is 1 if an item was refused.
@@ -33,11 +32,10 @@ Example:
   bank batch send salaries.json --atomic --key salaries-2026-01`,
     )
     .action(async (file: string, options: BatchOptions) => {
-      const mode = options.atomic ? 'atomic' : 'independent';
-      showBatch(
-        await openBank().createBatch({ mode, items: itemsIn(file), ...toNames(options) }, callOptions(options)),
-        options,
-      );
+      const { mode = options.atomic ? 'atomic' : 'independent', ...body } = readBatch(file);
+      if (options.atomic && mode !== 'atomic') throw new Failure(2, `--atomic: the mode in ${file} is ${mode}`);
+      const { external_id = body.external_id, metadata = body.metadata } = toNames(options);
+      showBatch(await openBank().createBatch({ ...body, mode, external_id, metadata }, callOptions(options)), options);
     });
   group
     .command('list')
@@ -57,12 +55,15 @@ Example:
     );
 }
 
-/** Returns the items of the file. Refuses numbers that a double cannot represent unchanged. */
-function itemsIn(file: string): Items {
+/** Returns the batch in the file. Refuses numbers that a double cannot represent unchanged. */
+function readBatch(file: string): Omit<Body, 'mode'> & Partial<Pick<Body, 'mode'>> {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>
+    const content = JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>
       typeof value === 'number' ? parseAmount(context?.source ?? '') : value,
-    ) as Items;
+    ) as Body | Body['items'];
+    if (Array.isArray(content)) return { items: content };
+    if (typeof content === 'object' && content !== null) return content;
+    throw new Error('must be an array of items, or a body of POST /batches');
   } catch (error) {
     throw new Failure(2, `${file}: ${(error as Error).message}`);
   }

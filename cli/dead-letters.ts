@@ -7,11 +7,7 @@ import { jsonOption, openBank, print, printJson, wholeNumber } from './api.ts';
 type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; json?: true };
 
 /** `bank dead-letters list|show|redrive|drop`: messages that could not be processed. */
-export function addDeadLetters(program: Command): void {
-  const group = program
-    .command('dead-letters')
-    .description('Messages that could not be processed (scope ops:manage; for their contents also clients:read)');
-
+export function addDeadLetters(group: Command): void {
   group
     .command('list')
     .description('List them, newest first')

@@ -22,12 +22,8 @@ const eventTopics = ['transactions', 'transfers', 'accounts', 'holds'] as const;
 const eventsWithinMs = 15_000;
 
 /** `bank demo`: a sequence of operations that shows double entry and events. */
-export function addDemo(program: Command): void {
-  program
-    .command('demo')
-    .description(
-      'Show a deposit, withdrawal, transfer, freeze, refusal, loan and payment, hold, and batch, with entries and events',
-    )
+export function addDemo(command: Command): void {
+  command
     .option('--json', 'print everything as one JSON array at the end')
     .addHelpText(
       'after',
@@ -82,7 +78,7 @@ class Listener {
 
 async function runDemo(bank: Bank, report: (step: Step) => void): Promise<void> {
   const listener = new Listener();
-  const isFollowed = openKafka() !== undefined;
+  const isFollowed = (await openKafka()) !== undefined;
   if (!isFollowed) say('Events are not shown: KAFKA_BROKERS is not set.');
   const following = isFollowed ? await followEvents(eventTopics, 'end', (event) => listener.take(event)) : undefined;
   const nextEvents = async (count: number) => (isFollowed ? listener.next(count) : []);

@@ -17,11 +17,7 @@ interface HoldOptions extends Names {
 }
 
 /** `bank hold place|capture|release|list|show`. */
-export function addHolds(program: Command): void {
-  const group = program
-    .command('hold')
-    .description('Holds: money of an account reserved for later (scope holds:write)');
-
+export function addHolds(group: Command): void {
   withNames(group.command('place'))
     .description('Reserve money: the available balance falls, the balance does not')
     .argument('<account>', 'its number, such as SAV-1234567897, or its id')

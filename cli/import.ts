@@ -31,12 +31,8 @@ interface ImportOptions {
 }
 
 /** `bank import`: clients and accounts of another system (docs/moving-in.md). */
-export function addImport(program: Command): void {
-  program
-    .command('import')
-    .description(
-      'Import clients and accounts with their numbers and opening balances (scopes clients:write, clients:read, accounts:write, accounts:read, accounts:import, transactions:write, books:read)',
-    )
+export function addImport(command: Command): void {
+  command
     .option('--clients <file>', 'CSV of clients')
     .option('--accounts <file>', 'CSV of accounts; their clients are in --clients, or in the bank')
     .option('--country <code>', 'country of phone numbers without country code, such as KE', (code: string) => {

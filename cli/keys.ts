@@ -15,9 +15,7 @@ interface CreateOptions {
  * `bank keys list|create|rotate|revoke`: API keys. A new key is printed once, alone on stdout, so that a script can
  * store it.
  */
-export function addKeys(program: Command): void {
-  const group = program.command('keys').description('API keys (scope keys:manage)');
-
+export function addKeys(group: Command): void {
   group
     .command('list')
     .description('List them, newest first')

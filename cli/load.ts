@@ -16,10 +16,8 @@ const mostUnderWay = 2_000;
 const ticksMs = 2;
 
 /** `bank load`: operations at a fixed rate, regardless of their outcome. */
-export function addLoad(program: Command): void {
-  program
-    .command('load')
-    .description('Send operations at a steady rate, and report their outcomes and latency')
+export function addLoad(command: Command): void {
+  command
     .option('--seconds <number>', 'duration', wholeNumber(1, 86_400), 10)
     .option('--rate <number>', 'operations per second', wholeNumber(1, 100_000), 200)
     .option('--accounts <number>', 'number of new accounts', wholeNumber(2, 10_000), 50)

@@ -41,9 +41,8 @@ interface ListOptions {
   json?: true;
 }
 
-/** `bank client open|change|list`, `bank account open|status`. */
-export function addOpening(program: Command): void {
-  const clients = program.command('client').description('Clients (scope clients:write, for the list clients:read)');
+/** `bank client open|change|list`. */
+export function addClients(clients: Command): void {
   withDetails(clients.command('open'))
     .description(
       'Create a client: a person with --first-name and --last-name, or a company with --company-name and --registration-number',
@@ -80,8 +79,10 @@ export function addOpening(program: Command): void {
       const found = await openBank().listClients({ email, ussd_phone, external_id, q }).toArray(100);
       answer(options, found, ...(found.length === 0 ? ['none'] : found.map(clientLine)));
     });
+}
 
-  const accounts = program.command('account').description('Accounts (scope accounts:write)');
+/** `bank account open|status`. */
+export function addAccounts(accounts: Command): void {
   withNames(accounts.command('open <client_id>'))
     .description('Open an account for a client')
     .addOption(

@@ -1,15 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Verification } from '../clients/typescript/index.ts';
-import { Failure, openBank, print, printJson, say } from './api.ts';
+import { addressAndKey, Failure, openBank, print, printJson, say } from './api.ts';
 
 const pollMs = 500;
 
+/** `bank env`: what the requests of README.md need. */
+export function addEnv(command: Command): void {
+  command.action(() => {
+    const { baseUrl, apiKey } = addressAndKey();
+    process.stdout.write(`export BASE_URL=${quoted(baseUrl)} API_KEY=${quoted(apiKey)}\n`);
+  });
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
 /** `bank verify-books`: starts a verification over REST and waits for it. */
-export function addOperations(program: Command): void {
-  program
-    .command('verify-books')
-    .description('Check the books against every rule, in one snapshot while postings continue (scope books:read)')
+export function addVerifyBooks(command: Command): void {
+  command
     .option('--json', 'print the verification as JSON')
     .addHelpText(
       'after',

@@ -14,16 +14,12 @@ interface PostingOptions extends Names {
 const account = () => new Argument('<account>', 'its number, such as SAV-1234567897, or its id');
 const amount = () => new Argument('<amount>', 'such as 250.75').argParser(parseAmount);
 
-/** `bank deposit|withdraw|transfer|reverse`. */
-export function addPostings(program: Command): void {
-  for (const [name, transaction_type, what] of [
-    ['deposit', 'Deposit', 'Deposit cash'],
-    ['withdraw', 'Withdrawal', 'Withdraw cash'],
-  ] as const) {
-    common(program.command(name).addArgument(account()).addArgument(amount()))
-      .description(`${what} (scope transactions:write)`)
+/** `bank deposit`, `bank withdraw`. */
+export function addCash(transaction_type: 'Deposit' | 'Withdrawal') {
+  return (command: Command): void => {
+    common(command.addArgument(account()).addArgument(amount()))
       .option('--reference <text>', 'your reference, for searches')
-      .addHelpText('after', `\nExample:\n  bank ${name} SAV-1234567897 250.75 --description Cash`)
+      .addHelpText('after', `\nExample:\n  bank ${command.name()} SAV-1234567897 250.75 --description Cash`)
       .action(async (to: string, paid: number, options: PostingOptions) => {
         const bank = openBank();
         const account_id = await resolveAccountId(bank, to);
@@ -33,16 +29,14 @@ export function addPostings(program: Command): void {
         );
         answer(options, transaction, transactionLine(transaction), ...(await balanceLines(bank, account_id, options)));
       });
-  }
+  };
+}
 
+/** `bank transfer`. */
+export function addTransfer(command: Command): void {
   common(
-    program
-      .command('transfer')
-      .addArgument(account())
-      .addArgument(new Argument('<to>', 'the receiving account'))
-      .addArgument(amount()),
+    command.addArgument(account()).addArgument(new Argument('<to>', 'the receiving account')).addArgument(amount()),
   )
-    .description('Move money from one account to another (scope transfers:write)')
     .addHelpText('after', '\nExample:\n  bank transfer SAV-1234567897 CHK-9876543217 100 --description Rent')
     .action(async (from: string, to: string, moved: number, options: PostingOptions) => {
       const bank = openBank();
@@ -56,12 +50,12 @@ export function addPostings(program: Command): void {
       );
       answer(options, transfer, transferLine(transfer), ...(await balanceLines(bank, from_account_id, options)));
     });
+}
 
-  withNames(program.command('reverse'))
+/** `bank reverse`. */
+export function addReverse(command: Command): void {
+  withNames(command)
     .argument('<id>', 'id of the transaction or transfer')
-    .description(
-      'Reverse a transaction or a transfer by posting it in the opposite direction (scope transactions:reverse)',
-    )
     .requiredOption('--reason <text>', 'reason, kept with the reversal')
     .addOption(keyOption())
     .addOption(jsonOption())

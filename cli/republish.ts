@@ -23,12 +23,8 @@ interface RepublishOptions {
 }
 
 /** `bank republish`: for a loss of Kafka including its disks. It uses the database, not REST. */
-export function addRepublish(program: Command): void {
-  program
-    .command('republish')
-    .description(
-      'Publish data again that topics have lost: events since a given time, all balances, all master data, all API keys',
-    )
+export function addRepublish(command: Command): void {
+  command
     .option('--since <time>', 'messages published at this time or later (ISO 8601), with the same ce_ids', moment)
     .option('--balances', 'the current balance of every account, for the topic balances')
     .option('--masters', 'the current master data of every account and client, for the topics of master data')
@@ -71,7 +67,7 @@ Examples:
 }
 
 async function withOutbox(schema: string, use: (pool: Pool) => Promise<void>): Promise<void> {
-  const { url, logger } = openDatabase();
+  const { url, logger } = await openDatabase();
   const pool = createPool(
     { url, application_name: 'bank republish', schema, max: 1, statement_timeout_ms: statementTimeoutMs },
     logger,

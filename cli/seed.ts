@@ -1,16 +1,13 @@
 import type { Command } from 'commander';
 import { type Bank, BankError } from '../clients/typescript/index.ts';
 import { createProgress, Failure, openBank, print, printJson, wholeNumber } from './api.ts';
+import { fetch } from './fetch.ts';
 import { inLanes } from './lanes.ts';
 import { createPlan, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
 
 /** `bank seed`: creates a realistic bank, which is the same for the same options. */
-export function addSeed(program: Command): void {
-  program
-    .command('seed')
-    .description(
-      'Fill the bank with demo data: people and companies, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
-    )
+export function addSeed(command: Command): void {
+  command
     .option('--clients <number>', 'the number of clients', wholeNumber(5, 99_999), 200)
     .option('--days <number>', 'the number of days', wholeNumber(1, 3650), 90)
     .option('--seed <number>', 'the seed of the random numbers', wholeNumber(0, 9999), 7)
@@ -26,10 +23,25 @@ Example:
   bank seed --clients 200 --days 90 --seed 7`,
     )
     .action(async ({ json, ...options }: SeedOptions & { json?: true }) => {
-      const counts = await seed(openBank({ attempts: 8, deadlineMs: 120_000 }), options);
+      const [sent, replayed] = [new Set<string>(), new Set<string>()];
+      const counting: typeof fetch = async (url, request) => {
+        const response = await fetch(url, request);
+        const key = request.headers['idempotency-key'] ?? '';
+        if (response.headers.get('idempotent-replayed') !== 'true') sent.add(key);
+        else if (!sent.has(key)) replayed.add(key);
+        return response;
+      };
+      const bank = openBank({ attempts: 8, deadlineMs: 120_000, fetch: counting });
+      const counts = { ...(await seed(bank, options)), already_there: replayed.size };
       if (json) return printJson(counts);
       print(
         `${counts.clients} clients, ${counts.accounts} accounts, ${counts.operations} operations, of which ${counts.refused} were refused as meant, in ${counts.seconds} s`,
+      );
+      if (replayed.size === 0) return;
+      print(
+        sent.size === 0
+          ? 'all of it was already there'
+          : `${replayed.size} of ${replayed.size + sent.size} requests had been executed before`,
       );
     });
 }

@@ -2,26 +2,27 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Bank } from '../clients/typescript/index.ts';
 import { money, resolveAccountId } from './accounts.ts';
-import { answer, Failure, jsonOption, moment, openBank, print, printJson } from './api.ts';
+import { answer, Failure, jsonOption, moment, openBank, print, printJson, say } from './api.ts';
 import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
-/** `bank show`, `bank balance`, `bank statement`. */
-export function addShow(program: Command): void {
-  program
-    .command('show <name>')
-    .description('Show a client, an account (by id or number), a transaction, a transfer or a hold')
+/** `bank show`. */
+export function addShow(command: Command): void {
+  command
+    .argument('<name>')
     .addOption(jsonOption())
     .addHelpText('after', '\nExamples:\n  bank show SAV-1234567897\n  bank show txn_…')
     .action(async (name: string, options: { json?: true }) => {
       const { data, lines } = await look(openBank(), name);
       answer(options, data, ...lines);
     });
+}
 
-  program
-    .command('balance <account>')
-    .description('Show the balance of an account, now or at a given time (scope accounts:read)')
+/** `bank balance`. */
+export function addBalance(command: Command): void {
+  command
+    .argument('<account>')
     .option('--at <time>', 'the balance after the last entry posted before this time (ISO 8601)', moment)
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
@@ -34,10 +35,12 @@ export function addShow(program: Command): void {
       const line = [account_number, at, `balance ${money(balance, currency)}`, ...available, `after entry ${sequence}`];
       answer(options, found, line.join('  '));
     });
+}
 
-  program
-    .command('statement <account>')
-    .description('Print the entries of a period with its opening and closing balance (scope transactions:read)')
+/** `bank statement`. */
+export function addStatement(command: Command): void {
+  command
+    .argument('<account>')
     .option('--from <time>', 'start of the period, inclusive (ISO 8601)', moment)
     .option('--to <time>', 'end of the period, exclusive (ISO 8601)', moment)
     .addOption(jsonOption().conflicts('html'))
@@ -79,6 +82,7 @@ interface StatementOptions {
 function writeStatement(path: string, page: string): void {
   try {
     writeFileSync(path, page);
+    say(`written to ${path}`);
   } catch (error) {
     throw new Failure(2, (error as Error).message);
   }

@@ -1,7 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
-import { parseJson } from '#libs/contracts/exchange.ts';
 import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
-import { type Follower, follow } from '#libs/kafka/consume/follow.ts';
+import type { Follower } from '#libs/kafka/consume/follow.ts';
 import { withTimeout } from '#libs/kafka/wait.ts';
 import { Failure, moment, openKafka, print, say, wholeNumber } from './api.ts';
 
@@ -25,13 +24,17 @@ export async function followEvents(
   from: 'beginning' | 'end' | Date,
   take: (event: Event) => void,
 ): Promise<{ stop(): Promise<void> }> {
-  const opened = openKafka();
+  const opened = await openKafka();
   if (opened === undefined)
     throw new Failure(
       2,
       'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)',
     );
   const { kafka, prefix, logger } = opened;
+  const [{ follow }, { parseJson }] = await Promise.all([
+    import('#libs/kafka/consume/follow.ts'),
+    import('#libs/contracts/exchange.ts'),
+  ]);
   const followers: Follower[] = topics.map((topic) =>
     follow(kafka, {
       topic: topicName(prefix, topic),
@@ -65,10 +68,8 @@ const since = new Option('--from <time>', 'also earlier events, from this time o
   .conflicts('fromBeginning');
 
 /** `bank tail <topic>`: events as they are published, until Ctrl-C. */
-export function addTail(program: Command): void {
-  program
-    .command('tail')
-    .description('Follow the events of a topic until Ctrl-C')
+export function addTail(command: Command): void {
+  command
     .addArgument(new Argument('<topic>', 'the topic').choices(eventTopics))
     .option('--from-beginning', 'start with the oldest event')
     .addOption(since)

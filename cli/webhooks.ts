@@ -15,8 +15,7 @@ interface ListenOptions {
 }
 
 /** `bank webhooks listen`: receives a webhook's events on this machine. */
-export function addWebhooks(program: Command): void {
-  const group = program.command('webhooks').description('Webhooks (scope webhooks:manage)');
+export function addWebhooks(group: Command): void {
   group
     .command('listen')
     .description('Create a webhook to this machine, show its events until Ctrl-C, and delete it')

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor, withdrawnOn } from './money.ts';
 import { text, textWithoutNul } from './texts.ts';
+import { parameterTime, utcTime } from './times.ts';
 import { violation } from './violation.ts';
 
 /**
@@ -127,21 +128,6 @@ export const reference = text(0, 100).nullish();
 /** An id of any kind. A malformed id is reported as not found, not as a violation. */
 export const id = z.string().meta({ pattern: textWithoutNul });
 
-/**
- * Converts a time to UTC with three decimals. Further ones are rounded up: whatever has three decimals is before,
- * or not before, both times alike. Returns undefined for dates that do not exist (30 February) and years outside 1 to
- * 9999.
- */
-export function utcTime(text: string): string | undefined {
-  const day = text.slice(0, 10);
-  const dayMs = Date.parse(day);
-  const ms = Date.parse(text);
-  // Date.parse accepts 30 February as 2 March.
-  if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
-  const utc = new Date(/\.\d{3}\d*[1-9]/.test(text) ? ms + 1 : ms).toISOString();
-  return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
-}
-
 /** A time in a body, converted to UTC with three decimals. */
 export const moment = z.iso
   .datetime({ offset: true, error: 'must be an ISO 8601 time' })
@@ -175,10 +161,8 @@ const limit = z
 export const time = z
   .string()
   .transform((value, ctx) => {
-    const text = value.trim().replace(' ', '+');
-    const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
     return (
-      (known ? utcTime(text) : undefined) ??
+      parameterTime(value.trim().replace(' ', '+')) ??
       violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z')
     );
   })

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { unknownId } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
@@ -50,7 +51,12 @@ const countRows = async (table: string) =>
 describe('bank', () => {
   it('seed: repeating it adds nothing', async () => {
     const counts = await done<Record<string, number>>('seed --clients 12 --days 40 --seed 7');
-    expect(counts).toMatchObject({ clients: 12, accounts: expect.any(Number), operations: expect.any(Number) });
+    expect(counts).toMatchObject({
+      clients: 12,
+      accounts: expect.any(Number),
+      operations: expect.any(Number),
+      already_there: 0,
+    });
     const before = [
       await countRows('transactions'),
       await countRows('accounts.clients'),
@@ -61,7 +67,9 @@ describe('bank', () => {
     const { code, out, err } = await bank('seed --clients 12 --days 40 --seed 7');
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/^12 clients, \d+ accounts, \d+ operations, of which \d+ were refused as meant/),
+      expect.stringMatching(
+        /^12 clients, \d+ accounts, \d+ operations, of which \d+ were refused as meant, in \S+ s\nall of it was already there\n$/,
+      ),
     ]);
     expect(err).toContain(`operations: ${counts['operations']} of ${counts['operations']}`);
     expect([
@@ -156,7 +164,11 @@ describe('bank', () => {
       '',
     ]);
     const file = join(mkdtempSync(join(tmpdir(), 'statement-')), 'statement.html');
-    expect(await bank(`statement ${savings.account_number} --html ${file}`)).toMatchObject({ code: 0, out: '' });
+    expect(await bank(`statement ${savings.account_number} --html ${file}`)).toMatchObject({
+      code: 0,
+      out: '',
+      err: `written to ${file}\n`,
+    });
     const printed = readFileSync(file, 'utf8').replace(/<[^>]+>/g, ' ');
     expect(printed.replace(/[\s\u00a0]+/g, ' ')).toMatch(
       /Core Banking Amina Otieno .* Closing balance 1 600\.50 KES .* Deposit Initial deposit 1 500\.00 1 500\.00 /,
@@ -262,7 +274,22 @@ describe('bank', () => {
     expect((await bank('batch list --external-id none')).out).toBe('none\n');
     expect((await bank(`batch show ${/bat_\w+/.exec(sent.out)?.[0]}`)).out).toBe(sent.out);
     expect(await done(`balance ${from.account_number}`)).toMatchObject({ balance: 89.5, available_balance: 89.5 });
+    const body = { mode: 'atomic', items: [transfer(1), transfer(2)], external_id: `body-${from.account_id}` };
+    writeFileSync(file, JSON.stringify(body));
+    const atomic = `batch send ${file} --key body-${from.account_id}`;
+    expect(await done(atomic)).toMatchObject({
+      mode: 'atomic',
+      external_id: body.external_id,
+      counts: { completed: 2 },
+    });
+    expect((await bank(`${atomic} --atomic`)).code).toBe(0);
+    writeFileSync(file, JSON.stringify({ ...body, mode: 'independent' }));
+    expect(await bank(`batch send ${file} --key x --atomic`)).toMatchObject({
+      code: 2,
+      err: `--atomic: the mode in ${file} is independent\n`,
+    });
     for (const [content, why] of [
+      ['7', 'must be an array of items, or a body of POST /batches'],
       ['[{"transfer": {"amount": 100.00000000000000001}}]', 'must be an amount'],
       ['[', 'JSON'],
     ] as const) {
@@ -309,6 +336,13 @@ describe('bank', () => {
     expect((await bank(`balance ${account_number} --at ${created_at}`)).out).toMatch(
       /^SAV-\d+ {2}\S+Z {2}balance 0\.00 KES {2}after entry 0\n$/,
     );
+    for (const day of ['2026-01-01', '2026-01-01T00:00Z', '2026-01-01T03:00:00+03:00'])
+      expect(await done(`balance ${account_number} --at ${day}`)).toMatchObject({ at: '2026-01-01T00:00:00.000Z' });
+    for (const wrong of ['2026-02-30', '2026-1-1', '2026-01-01T00:00:00', 'today'])
+      expect(await bank(`balance ${account_number} --at ${wrong}`), wrong).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('must be a date or time such as'),
+      });
     expect((await bank(`balance ${account_number}`)).out).toMatch(
       / {2}balance 12\.50 KES {2}available 12\.50 KES {2}after entry 1\n$/,
     );
@@ -403,10 +437,10 @@ describe('bank', () => {
     });
     const [both, vague] = await Promise.all([
       bank(`tail transactions --from-beginning --from ${before.toISOString()}`),
-      bank('tail transactions --from 2026-01-31'),
+      bank('tail transactions --from 31.01.2026'),
     ]);
     expect(both).toMatchObject({ code: 2, err: expect.stringContaining('cannot be used with') });
-    expect(vague).toMatchObject({ code: 2, err: expect.stringContaining('must be a time such as') });
+    expect(vague).toMatchObject({ code: 2, err: expect.stringContaining('must be a date or time such as') });
   });
 
   it('load: sends at a constant rate and reports outcomes', async () => {
@@ -441,6 +475,32 @@ describe('bank', () => {
   it('verify-books: passes, as text and as JSON', async () => {
     expect(await bank('verify-books')).toMatchObject({ code: 0, out: 'the books balance\n' });
     expect(await done('verify-books')).toMatchObject({ state: 'passed', findings: [] });
+  });
+
+  it('env: prints what a shell needs, whatever characters it contains', async () => {
+    const { out } = await bank('env', { BANK_API_KEY: `it's "$HOME" \`id\`` });
+    const { stdout } = await promisify(execFile)('bash', ['-c', `${out} printf '%s\\n' "$BASE_URL" "$API_KEY"`]);
+    expect(stdout).toBe(`${api.baseUrl}\nit's "$HOME" \`id\`\n`);
+    expect(await bank('env', { BANK_TOKEN: 'x' })).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('no API key'),
+    });
+  });
+
+  it('help: of the bank, of a command, and of a part of a command', async () => {
+    const names = [...readFileSync(script, 'utf8').matchAll(/^ {2}\[(?:\n {4})?'([\w-]+)',/gm)].map(
+      ([, name = '']) => name,
+    );
+    const overview = await bank('--help');
+    expect(overview.code).toBe(0);
+    expect([...overview.out.matchAll(/^ {2}([a-z-]+) {2,}[A-Z]/gm)].map(([, name]) => name)).toEqual(names);
+    expect(names.length).toBeGreaterThan(20);
+    const [spoken, asked, part] = await Promise.all([bank('help keys'), bank('keys --help'), bank('help keys create')]);
+    expect(spoken).toEqual(asked);
+    expect(asked.out).toContain('API keys (scope keys:manage)');
+    expect(part.out).toContain('--scopes <scopes...>');
+    expect(await bank('balanse x')).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean balance?') });
   });
 
   it('the exit code shows the kind of failure', async () => {

@@ -1,0 +1,4 @@
+// `npm run bank` runs this file.
+import '../tools/node.mjs';
+
+await import('./bank.ts');

@@ -1,0 +1,20 @@
+/**
+ * Converts a time to UTC with three decimals. Further ones are rounded up: whatever has three decimals is before,
+ * or not before, both times alike. Returns undefined for dates that do not exist (30 February) and years outside 1 to
+ * 9999.
+ */
+export function utcTime(text: string): string | undefined {
+  const day = text.slice(0, 10);
+  const dayMs = Date.parse(day);
+  const ms = Date.parse(text);
+  // Date.parse accepts 30 February as 2 March.
+  if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
+  const utc = new Date(/\.\d{3}\d*[1-9]/.test(text) ? ms + 1 : ms).toISOString();
+  return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
+}
+
+/** Converts an ISO 8601 date (the start of the day in UTC), or time with its offset, like utcTime. */
+export function parameterTime(text: string): string | undefined {
+  const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  return known ? utcTime(text) : undefined;
+}
