@@ -43,4 +43,5 @@ export async function consume(
 ): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void consumer.stop().then(close));
   await consumer.start();
+  console.error('reading …');
 }

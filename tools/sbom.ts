@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 
 /**
  * Prints the CycloneDX bill of the production dependencies: everything in the lock file except development
- * dependencies. It does not use `--omit dev`, because npm 11.19 then omits production packages that a development tool
+ * dependencies and, like the image, optional ones, which only `npm start` needs. It does not use `--omit dev`, because npm 11.19 then omits production packages that a development tool
  * also lists as peers.
  */
 interface Bill {
-  components: { 'bom-ref': string; properties?: { name: string; value: string }[] }[];
+  components: { 'bom-ref': string; scope?: string; properties?: { name: string; value: string }[] }[];
   dependencies: { ref: string; dependsOn: string[] }[];
 }
 
@@ -25,7 +25,8 @@ if (status !== 0) {
 }
 const bill = JSON.parse(stdout) as Bill;
 bill.components = bill.components.filter(
-  ({ properties = [] }) =>
+  ({ scope, properties = [] }) =>
+    scope !== 'optional' &&
     !properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true'),
 );
 const kept = new Set(bill.components.map((component) => component['bom-ref']));

@@ -24,6 +24,7 @@ public class Consumer {
           lastSequences.clear();
         }
       });
+      System.err.println("reading ...");
       while (true) {
         for (var message : consumer.poll(Duration.ofSeconds(1))) {
           var headers = message.headers();

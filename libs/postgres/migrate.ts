@@ -4,6 +4,7 @@ import type { Client } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { scramVerifier } from './scram.ts';
+import { checkVersion } from './version.ts';
 
 /** How the schema of a service is made. */
 export interface Migrations {
@@ -77,6 +78,7 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
   client.on('error', (error) => logger.warn({ err: error }, 'migration connection lost'));
   await client.connect();
   try {
+    await checkVersion(client);
     await client.query(`set lock_timeout = ${turnTimeoutMs}`);
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);

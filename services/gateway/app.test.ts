@@ -91,6 +91,24 @@ describe('routes', () => {
     ]);
   });
 
+  test('a path with an empty id is unknown', async () => {
+    // contract: errors-12
+    const emptied = Object.values(endpoints).flatMap(({ method, path }) =>
+      [...path.matchAll(/:\w+/g)].map(({ 0: parameter }) => ({
+        method,
+        url: path.replace(parameter, '').replaceAll(/:\w+/g, 'x'),
+      })),
+    );
+    expect(emptied.length).toBeGreaterThan(30);
+    for (const request of emptied) {
+      const response = await app.inject({ ...request, headers: { ...key, ...json }, payload: '{}' });
+      expect([response.statusCode, response.json().code], `${request.method} ${request.url}`).toEqual([
+        404,
+        'route_not_found',
+      ]);
+    }
+  });
+
   test.each(['/livez', '/readyz', '/metrics'])('%s is not on the port of the API', async (url) => {
     // contract: permission-38
     expect((await app.inject({ method: 'GET', url })).statusCode).toBe(401);

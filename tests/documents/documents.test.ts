@@ -1,7 +1,9 @@
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { oldestPostgres } from '#libs/postgres/version.ts';
 import { pages } from '../../tools/generate/pages.ts';
+import { firstRequests } from '../../tools/local/connection.ts';
 
 /** Tests that the links between documents lead somewhere, and that the documents stay as short as they are. */
 const root = join(import.meta.dirname, '..', '..');
@@ -74,4 +76,12 @@ it(`a decision has at most ${mostLines} lines of ${mostColumns} columns`, () => 
   expect(decisions.flatMap((file) => tooLong(file, read(file)))).toEqual([]);
   expect(tooLong('x', `${'a\n'.repeat(41)}`)).toEqual(['x has 41 lines']);
   expect(tooLong('x', `a\n${'é'.repeat(121)}\n`)).toEqual(['x:2 is too long']);
+});
+
+it('the requests of README.md are those that npm start prints', () => {
+  expect(read('README.md')).toContain(`\`\`\`sh\n${firstRequests}\`\`\`\n`);
+});
+
+it('README.md names the version of PostgreSQL that the migrations need', () => {
+  expect(read('README.md')).toContain(`PostgreSQL ${oldestPostgres} and Kafka 4`);
 });

@@ -1,12 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
-import { haveJars, jarFolder } from '../../tools/local/kafka-jars.ts';
+import { haveMaven } from '../../tools/local/kafka-jars.ts';
 import type { RestAccount, RestEntry, RestTransaction } from '../support/client.ts';
 import { caughtUp } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
@@ -93,8 +94,8 @@ describe.concurrent('examples', () => {
       ['statement-builder', 'everything-again'].map((group) => caughtUp(world.bank, group, 40_000, 'transactions')),
     );
     expect(await Promise.all([second.end('SIGTERM'), third.end('SIGTERM')])).toEqual([
-      [0, ''],
-      [0, ''],
+      [0, 'reading …\n'],
+      [0, 'reading …\n'],
     ]);
     const { rows } = await pool.query<Record<string, unknown>>(
       'select account_id, sequence::int, transaction_id, direction, amount::float, balance_after::float, booked_at from statements.lines where account_id = any($1) order by account_id, sequence',
@@ -152,8 +153,8 @@ describe.concurrent('examples', () => {
         watcher.lines.length >= 2,
       40_000,
     );
-    expect(await watcher.end('SIGTERM')).toEqual([0, '']);
-    await notifier.end('SIGTERM');
+    expect(await watcher.end('SIGTERM')).toEqual([0, 'reading …\n']);
+    expect((await notifier.end('SIGTERM'))[1]).toBe('reading …\n');
     const example = /```text\n([\s\S]*?)\n```/.exec(guide)?.[1]?.split('\n') ?? [];
     for (const line of [...notifier.lines, ...example]) expect(line).toMatch(shown);
     for (const { transaction_id } of transactions)
@@ -166,10 +167,13 @@ describe.concurrent('examples', () => {
     ]);
   });
 
-  it.runIf(haveJars())(
+  it.runIf(haveMaven())(
     'Java: receives every completed transaction, without gaps per account',
     async () => {
-      const java = new Example('java', ['-cp', join(jarFolder(), '*'), 'examples/java/Consumer.java']);
+      const jars = mkdtempSync(join(tmpdir(), 'java-example-'));
+      const copy = ['-f', 'examples/java/pom.xml', 'dependency:copy-dependencies', `-DoutputDirectory=${jars}`];
+      execFileSync('mvn', ['-B', '-q', '-ntp', ...copy], { cwd: root, timeout: 120_000 });
+      const java = new Example('java', ['-cp', join(jars, '*'), 'examples/java/Consumer.java']);
       const completed = (
         await Promise.all(
           accounts.map(({ account_id }) =>
@@ -186,7 +190,8 @@ describe.concurrent('examples', () => {
           ),
         80_000,
       );
-      await java.end('SIGTERM');
+      expect((await java.end('SIGTERM'))[1]).toBe('reading ...\n');
+      rmSync(jars, { recursive: true });
       for (const { account_id } of accounts) {
         const sequences = read()
           .filter((match) => match[1] === account_id)
@@ -195,6 +200,6 @@ describe.concurrent('examples', () => {
       }
       expect(java.lines.filter((line) => line.includes('missing'))).toEqual([]);
     },
-    90_000,
+    240_000,
   );
 });

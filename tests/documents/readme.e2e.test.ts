@@ -7,8 +7,7 @@ import { useBank } from '../support/world.ts';
 
 /**
  * Runs what a newcomer would try: the requests of the README and of the guide for API callers
- * in order, comparing the responses with those printed there (UPDATE_README=1 writes them instead), the
- * requests of requests.http, and the page /docs.
+ * in order, comparing the responses with those printed there (UPDATE_README=1 writes them instead), and the page /docs.
  */
 const root = join(import.meta.dirname, '..', '..');
 const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
@@ -54,66 +53,6 @@ it.each([
   });
   expect(examples).toBe(count);
   if (process.env['UPDATE_README'] === '1') writeFileSync(file, updated);
-});
-
-/** Returns the requests of a file, as VS Code's REST Client parses it. */
-function parseRequests(text: string) {
-  return text
-    .split(/^###.*$/m)
-    .slice(1)
-    .map((block) => {
-      const [, name] = /^# @name (\w+)$/m.exec(block) ?? [];
-      const [, expected] = /^# expect (\d{3})$/m.exec(block) ?? [];
-      const [head = '', ...rest] = block
-        .replace(/^#.*\n/gm, '')
-        .trim()
-        .split(/\n\n/);
-      const [line = '', ...headers] = head.split('\n');
-      return {
-        name,
-        expected: Number(expected),
-        line,
-        headers: headers.map((header) => header.split(/:\s*(.*)/s).slice(0, 2) as [string, string]),
-        body: rest.join('\n\n'),
-      };
-    });
-}
-
-it('requests.http works from top to bottom', async () => {
-  const text = readFileSync(join(root, 'requests.http'), 'utf8');
-  const known: Record<string, string> = {
-    baseUrl: world.api.baseUrl,
-    apiKey: world.bank.api_key,
-    tokenEndpoint: `${world.bank.issuer}/token`,
-    clientId: 'core-banking-local',
-    clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '',
-  };
-  expect([...text.matchAll(/^@(\w+) = /gm)].map(([, name]) => name)).toEqual(Object.keys(known));
-  const bodies: Record<string, unknown> = {};
-  const filled = (part: string) =>
-    part.replace(/\{\{(\w+)(?:\.response\.body\.\$\.([\w.]+))?\}\}/g, (_, name: string, path: string | undefined) => {
-      const value =
-        path === undefined
-          ? known[name]
-          : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], bodies[name]);
-      expect(value, part).toBeTypeOf('string');
-      return String(value);
-    });
-  const answers: string[] = [];
-  const requests = parseRequests(text);
-  for (const { name, line, headers, body } of requests) {
-    const [method = '', url = ''] = filled(line).split(' ');
-    const response = await fetch(url, {
-      method,
-      headers: headers.map(([header, value]) => [header, filled(value)] as [string, string]),
-      ...(body === '' ? {} : { body: filled(body) }),
-    });
-    const answer = await response.text();
-    if (name !== undefined) bodies[name] = JSON.parse(answer);
-    answers.push(`${response.status} ${line}`);
-  }
-  expect(answers).toEqual(requests.map(({ expected, line }) => `${expected} ${line}`));
-  expect(requests.length).toBeGreaterThan(30);
 });
 
 describeInBrowser('/docs', () => {

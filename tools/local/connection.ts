@@ -63,25 +63,19 @@ export function removeConnection(dir: string): void {
   rmSync(join(dir, FILE), { force: true });
 }
 
-/** Returns the text that is printed when everything runs. Its three curl lines work when pasted in order. */
+/** The requests of README.md: they create a client, open an account, and deposit cash. */
+export const firstRequests = String.raw`CLIENT_ID=$(curl -s "$BASE_URL/clients" -H "x-api-key: $API_KEY" -H 'content-type: application/json' \
+  -d '{"client_type":"Retail","first_name":"Amina","last_name":"Otieno","email":"amina@example.org","contact_number":"+254 700 000 001"}' \
+  | grep -o 'cli_[0-9a-f]*')
+ACCOUNT_ID=$(curl -s "$BASE_URL/accounts" -H "x-api-key: $API_KEY" -H 'content-type: application/json' \
+  -d '{"client_id":"'"$CLIENT_ID"'","account_type":"Savings","currency":"KES","initial_deposit":1500}' \
+  | grep -o 'acc_[0-9a-f]*')
+curl -s "$BASE_URL/transactions" -H "x-api-key: $API_KEY" -H 'content-type: application/json' -H "Idempotency-Key: slip-7 $ACCOUNT_ID" \
+  -d '{"account_id":"'"$ACCOUNT_ID"'","transaction_type":"Deposit","amount":250.75,"description":"Cash at the counter","reference":"SLIP-7"}'
+`;
+
+/** Returns the text that is printed when everything runs. Its requests work when pasted. */
 export function summary(connection: Connection): string {
-  const call = (path: string, body: object) =>
-    `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const client = {
-    client_type: 'Retail',
-    first_name: 'Ada',
-    last_name: 'Lovelace',
-    email: 'ada@example.com',
-    contact_number: '+254700000001',
-  };
-  // The ids from earlier requests are inserted through shell variables, between the single quotes.
-  const account = { client_id: "'$CLIENT_ID'", account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 };
-  const deposit = {
-    account_id: "'$ACCOUNT_ID'",
-    transaction_type: 'Deposit',
-    amount: 25,
-    description: 'First deposit',
-  };
   const token = `curl -s ${connection.token_endpoint} -u ${connection.client_id}:${connection.client_secret} -d grant_type=client_credentials`;
   return `
   Base URL    ${connection.base_url}
@@ -91,10 +85,8 @@ export function summary(connection: Connection): string {
   Dashboard   ${connection.dashboard_url}
   Sign in     as ${connection.dashboard_users.join(', ')}; password ${connection.dashboard_password}
 
-  Create a client, open an account with a first deposit, deposit (paste in order):
+  Create a client, open an account with a first deposit, and deposit cash (paste all lines):
 
-CLIENT_ID=$(${call('/clients', client)} | sed 's/.*"client_id":"\\([^"]*\\)".*/\\1/'); echo $CLIENT_ID
-ACCOUNT_ID=$(${call('/accounts', account)} | sed 's/.*"account_id":"\\([^"]*\\)".*/\\1/'); echo $ACCOUNT_ID
-${call('/transactions', deposit)}
-`;
+export BASE_URL='${connection.base_url}' API_KEY='${connection.api_key}'
+${firstRequests}`;
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { awaitAll } from './await-all.ts';
 import type { Child } from './child.ts';
 import { dockerAnswers, startKafka } from './kafka.ts';
 import { haveJars, haveMaven, javaVersion } from './kafka-jars.ts';
@@ -63,8 +64,8 @@ export function chooseKafkaWay(): 'java' | 'docker' {
 }
 
 /**
- * Starts a real Kafka and a real Postgres concurrently in `local`. Resolves when both are ready. If one fails, both are
- * stopped.
+ * Starts a real Kafka and a real Postgres concurrently in `local`. Resolves when both are ready. If one fails, it
+ * rejects at once, and the other one is stopped.
  */
 export async function startInfrastructure(
   local: LocalDir,
@@ -76,23 +77,25 @@ export async function startInfrastructure(
   const way = options.kafka === false ? undefined : chooseKafkaWay();
   const kafkaPort = way && (await local.port('kafka', options.ports?.kafka));
   const postgresPort = options.postgres === false ? undefined : await local.port('postgres', options.ports?.postgres);
-  const started = await Promise.allSettled([
+  const starting = [
     way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort, durable)) : undefined,
     postgresPort
       ? step('Postgres', () =>
           keep('postgres', () => postgresIn(local, postgresPort, durable, options.postgresSettings)),
         )
       : undefined,
-  ]);
-  const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
+  ] as const;
   const stop = async () => {
-    await kafka?.stop(STOP_KAFKA_MS);
-    await postgres?.stop(STOP_POSTGRES_MS);
+    const [kafka, postgres] = starting.map((server) => server?.catch(() => undefined));
+    await (await kafka)?.stop(STOP_KAFKA_MS);
+    await (await postgres)?.stop(STOP_POSTGRES_MS);
   };
-  const failure = started.find((result) => result.status === 'rejected');
-  if (failure !== undefined) {
-    await stop();
-    throw failure.reason;
+  try {
+    await awaitAll(starting);
+  } catch (error) {
+    // The other one may still be fetching jars, so it is stopped when it has started, and nobody waits for that.
+    void stop();
+    throw error;
   }
   const url = (user: string, secret: string, database: string) =>
     postgresUrl(postgresPort ?? 0, user, local.secret(secret), database);

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { constants, existsSync, readFileSync } from 'node:fs';
+import { access, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runToEnd, trySignal } from './child.ts';
 
@@ -15,13 +15,26 @@ export function jarFolder(): string {
   const pom = readFileSync(POM, 'utf8');
   const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown';
   const hash = createHash('sha256').update(pom).digest('hex').slice(0, 8);
-  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-  return join(cache, 'core-banking', `kafka-${version}-${hash}`);
+  return join(process.env['XDG_CACHE_HOME'] || join(home(), '.cache'), 'core-banking', `kafka-${version}-${hash}`);
+}
+
+/** Without HOME, the home of a user id that has no name is unknown. */
+function home(): string {
+  try {
+    return homedir();
+  } catch {
+    return '/';
+  }
 }
 
 /** Reports whether the jars exist: the folder appears only when it is complete. */
 export function haveJars(): boolean {
   return existsSync(jarFolder());
+}
+
+/** Returns the environment of a Java program, which reads and writes the names of files in the encoding of its locale. */
+export function javaEnvironment(): NodeJS.ProcessEnv {
+  return { ...process.env, LC_ALL: 'C.UTF-8' };
 }
 
 /** Returns the major version of `java`; undefined if there is none. */
@@ -46,7 +59,11 @@ export function haveMaven(): boolean {
 export async function ensureJars(): Promise<string> {
   const folder = jarFolder();
   if (existsSync(folder)) return folder;
-  await mkdir(join(folder, '..'), { recursive: true });
+  await mkdir(dirname(folder), { recursive: true }).catch((error: Error) => {
+    throw new Error(
+      `Kafka's jars cannot be kept in ${dirname(folder)} (${error.message}). Set XDG_CACHE_HOME or HOME to a folder that can be written`,
+    );
+  });
   const unlock = await lock(`${folder}.lock`, () => existsSync(folder));
   try {
     if (!existsSync(folder)) await fetchJars(folder);
@@ -68,8 +85,12 @@ async function fetchJars(folder: string): Promise<void> {
       'dependency:copy-dependencies',
       '-DincludeScope=runtime',
       `-DoutputDirectory=${partial}`,
+      ...((await isWritable(home())) ? [] : [`-Dmaven.repo.local=${partial}-repository`]),
     ];
-    const { code, stdout, stderr } = await runToEnd('mvn', args, { timeoutMs: MAVEN_TIMEOUT_MS });
+    const { code, stdout, stderr } = await runToEnd('mvn', args, {
+      env: javaEnvironment(),
+      timeoutMs: MAVEN_TIMEOUT_MS,
+    });
     if (code !== 0) {
       const cause = firstError(stdout + stderr) ?? `exit code ${code}`;
       throw new Error(
@@ -80,9 +101,15 @@ async function fetchJars(folder: string): Promise<void> {
     if (!jars.some((name) => name.startsWith('kafka_'))) throw new Error('Maven fetched no Kafka jars');
     await rename(partial, folder);
   } finally {
-    await rm(partial, { recursive: true, force: true });
+    for (const unfinished of [partial, `${partial}-repository`]) await rm(unfinished, { recursive: true, force: true });
   }
 }
+
+const isWritable = (folder: string): Promise<boolean> =>
+  access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 
 function firstError(output: string): string | undefined {
   const line = output.split('\n').find((text) => text.includes('[ERROR]'));

@@ -3,10 +3,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { eventsRetentionDays } from '#libs/contracts/topics.ts';
 import type { Child, ProcessRecord } from './child.ts';
 import { runToEnd, startChild } from './child.ts';
-import { ensureJars } from './kafka-jars.ts';
+import { ensureJars, javaEnvironment } from './kafka-jars.ts';
 import { awaitLogLine, logSize } from './log-file.ts';
 
 export const KAFKA_IMAGE = 'apache/kafka:4.1.0';
@@ -15,6 +16,11 @@ const HEAP = ['-Xms256m', '-Xmx512m', '-XX:+UseSerialGC'];
 /** The optimizing compiler takes 40 % of the CPU time of a broker that runs for minutes, and pays off later. */
 const QUICK = '-XX:TieredStopAtLevel=1';
 const STARTED = 'Kafka Server started';
+/**
+ * The folder of the data in the broker's folder, which is its working directory: log.dirs is a list separated by commas, so
+ * the path to them could not contain one.
+ */
+const DATA = 'data';
 
 export type KafkaOptions = {
   /** Folder of the broker's data and settings, created at the first start. */
@@ -96,13 +102,13 @@ function brokerSettings(): Record<string, string | number> {
 async function startWithJava(options: KafkaOptions): Promise<Child> {
   const classPath = join(await ensureJars(), '*');
   const { client, broker, controller } = options.ports;
-  const data = join(options.dir, 'data');
+  const data = join(options.dir, DATA);
   const more = options.listeners ?? [];
   const common = brokerSettings();
   const own = [`CLIENT://127.0.0.1:${client}`, `BROKER://127.0.0.1:${broker}`];
   const settings = {
     ...common,
-    'log.dirs': data,
+    'log.dirs': DATA,
     listeners: [
       ...own,
       `CONTROLLER://127.0.0.1:${controller}`,
@@ -123,7 +129,8 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
   await writeFile(properties, propertiesText(settings));
   if (!existsSync(data)) await format(options, data, classPath, settings);
   const offset = logSize(options.log);
-  const logging = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'kafka-log4j2.xml')}`;
+  // A list of URLs, separated by commas.
+  const logging = pathToFileURL(join(import.meta.dirname, 'kafka-log4j2.xml')).href.replaceAll(',', '%2C');
   const child = startChild({
     name: 'kafka',
     command: 'java',
@@ -131,12 +138,14 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
       ...HEAP,
       ...(options.isLongLived ? [] : [QUICK]),
       ...(options.javaFlags ?? []),
-      logging,
+      `-Dlog4j2.configurationFile=${logging}`,
       '-cp',
       classPath,
       'kafka.Kafka',
       properties,
     ],
+    cwd: options.dir,
+    env: javaEnvironment(),
     log: options.log,
     marker: properties,
     onStart: options.onStart,
@@ -145,9 +154,15 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
   return child;
 }
 
+/** Returns a file of Java properties, which Java reads as Latin-1. */
 function propertiesText(values: Record<string, string | number>): string {
+  const escaped = (value: string | number) =>
+    String(value)
+      .replaceAll('\\', '\\\\')
+      .replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .replace(/^ /, '\\ ');
   return Object.entries(values)
-    .map(([name, value]) => `${name}=${String(value).replaceAll('\\', '/')}\n`)
+    .map(([name, value]) => `${name}=${escaped(value)}\n`)
     .join('');
 }
 
@@ -161,8 +176,8 @@ async function format(
   classPath: string,
   settings: Record<string, string | number>,
 ): Promise<void> {
-  const fresh = `${data}.new`;
-  await rm(fresh, { recursive: true, force: true });
+  const fresh = `${DATA}.new`;
+  await rm(join(dir, fresh), { recursive: true, force: true });
   const properties = join(dir, 'format.properties');
   await writeFile(properties, propertiesText({ ...settings, 'log.dirs': fresh }));
   const args = [
@@ -181,10 +196,10 @@ async function format(
       `SCRAM-SHA-512=[name=${name},password=${password}]`,
     ]),
   ];
-  const { code, stderr } = await runToEnd('java', args, { timeoutMs: 180_000 });
+  const { code, stderr } = await runToEnd('java', args, { cwd: dir, env: javaEnvironment(), timeoutMs: 180_000 });
   await rm(properties, { force: true });
   if (code !== 0) throw new Error(`Kafka could not format ${data}: ${stderr.trim().split('\n').pop()}`);
-  await rename(fresh, data);
+  await rename(join(dir, fresh), data);
 }
 
 /** Starts the same broker from its official image, for machines without Java. The data stays in `dir`. */

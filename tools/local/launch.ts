@@ -1,6 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import { stopAllChildren } from './child.ts';
 import type { Step } from './infra.ts';
+import { logTail } from './log-file.ts';
+import { awaitReady } from './ready.ts';
 import type { Supervised } from './supervisor.ts';
 
 const STOP_REST_MS = 5000;
@@ -58,7 +60,13 @@ export function createLaunch(): Launch {
   };
 }
 
-/** For awaitReady: a process that has ended three times during its start will not become ready. */
-export function keepsDying(process: Supervised): () => string | undefined {
-  return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`);
+/**
+ * Waits until a process responds at this URL. Throws an error with the end of its log if it does not in time, or has ended
+ * three times.
+ */
+export async function untilReady(process: Supervised, url: string, log: string, timeoutMs: number): Promise<void> {
+  const keepsDying = () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`);
+  await awaitReady({ url }, timeoutMs, keepsDying).catch((error: Error) => {
+    throw new Error(`${error.message}\nThe end of ${log}:\n${logTail(log)}`);
+  });
 }

