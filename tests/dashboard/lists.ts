@@ -6,7 +6,7 @@ import type { Records } from './records.ts';
 
 export function testLists({ world, ui, as }: Dashboard, records: () => Records): void {
   describe('lists', () => {
-    it('are filtered, reversed, paged, sorted, and downloaded', async () => {
+    it('are filtered, reversed, paged, and downloaded', async () => {
       const { page, context, complaints } = await as('auditor');
       const { account } = records();
       const many = await world.api.newAccount({ initial_deposit: 1000 });
@@ -21,18 +21,7 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       await page.locator('th[aria-sort="ascending"]').waitFor();
       expect(plain(await page.locator('tbody tr').first().innerText())).toContain('1000.00');
 
-      const amounts = async () =>
-        (await page.locator('tbody td:nth-child(4)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
-      const shown = await amounts();
-      await page.getByRole('button', { name: 'In', exact: true }).focus();
-      await page.keyboard.press('Enter');
-      await page.getByText('Sorted by In, ascending: the rows of this page only.').waitFor();
-      expect(await amounts()).toEqual(shown.toSorted((a, b) => a - b));
-      await page.keyboard.press('Enter');
-      await page.getByText('Sorted by In, descending: the rows of this page only.').waitFor();
-      expect(await amounts()).toEqual(shown.toSorted((a, b) => b - a));
-      expect(await page.locator('th[aria-sort]').allInnerTexts()).toEqual([expect.stringContaining('In')]);
-      await expectFine(page, 'transactions-sorted');
+      await expectFine(page, 'transactions-reversed');
 
       await page.getByLabel('Amount from').fill('52');
       await page.getByRole('button', { name: 'Filter', exact: true }).click();

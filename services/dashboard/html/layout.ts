@@ -1,4 +1,4 @@
-import { bankName, decimalMark } from '#libs/service/formats.ts';
+import { bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type AssetName, assetPath } from './assets.ts';
 import { visibleSections } from './navigation.ts';
@@ -39,7 +39,7 @@ const htmxConfig = JSON.stringify({
 /** Renders a complete page. */
 export function renderPage({ title, content, person, path = '', assets = [] }: PageParts): string {
   return `<!doctype html>\n${
-    html`<html lang="en" data-decimal="${decimalMark()}">
+    html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -187,8 +187,6 @@ export interface Column<Row> {
   isNumber?: boolean;
   /** The list is ordered by this column; the link reverses it. */
   sort?: { direction: 'ascending' | 'descending'; href: string } | undefined;
-  /** True if the rows cannot be sorted by this column. */
-  isPlain?: boolean;
 }
 
 /** A column of numbers. */
@@ -214,10 +212,7 @@ export function changeTable(caption: string, titles: readonly [string, string], 
   return table(caption, columns, rows, 'Nothing.');
 }
 
-/**
- * Shows a table, which scrolls separately if it is wider than the screen, or `empty` if it has no rows. If the
- * API can reverse the order of one column, the shown rows can also be sorted by the other columns (admin.js).
- */
+/** Shows a table, which scrolls separately if it is wider than the screen, or `empty` if it has no rows. */
 export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
@@ -247,13 +242,9 @@ export function table<Row>(
     sort
       ? html`<a href="${sort.href}">${title} <span aria-hidden="true">${sort.direction === 'ascending' ? '↑' : '↓'}</span></a>`
       : title;
-  const isList = rows.length > 1 && columns.some(({ sort }) => sort !== undefined);
-  const sorted = ({ sort, isNumber, isPlain }: Column<Row>) =>
-    sort
-      ? html` aria-sort="${sort.direction}"`
-      : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`;
+  const sorted = ({ sort }: Column<Row>) => sort && html` aria-sort="${sort.direction}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${showCells(row)}</tr>`)}</tbody>
-</table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
+</table></div>`;
 }

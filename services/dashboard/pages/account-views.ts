@@ -99,7 +99,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
       numeric('Debit', (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Credit', (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Balance after', (row) => amountText(row.balance_after, row.currency)),
-      { title: 'Transaction', isPlain: true, show: (row) => idTextLink(row.transaction_id) },
+      { title: 'Transaction', show: (row) => idTextLink(row.transaction_id) },
     ],
     rows,
     'There is no entry.',

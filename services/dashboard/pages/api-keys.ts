@@ -129,7 +129,6 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
       },
       {
         title: 'Change',
-        isPlain: true,
         show: (key) =>
           isTaken(key)
             ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>`

@@ -118,7 +118,6 @@ function records(
       },
       {
         title: 'Details',
-        isPlain: true,
         show: ({ first, all }) =>
           html`<details class="details wide-open"><summary>Show</summary><div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${all
             .flatMap(({ details }) => Object.entries(details))

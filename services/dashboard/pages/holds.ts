@@ -110,7 +110,7 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
       { title: 'Until', show: ({ expires_at }) => showUntil(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
-      ...(scopes.has('holds:write') ? [{ title: 'Action', isPlain: true, show: release }] : []),
+      ...(scopes.has('holds:write') ? [{ title: 'Action', show: release }] : []),
     ],
     rows,
     'No hold matches.',

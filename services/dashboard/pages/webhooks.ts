@@ -101,11 +101,10 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
         show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
       },
       { title: 'Status', show: ({ status }) => showStatus(status) },
-      { title: 'Attempts', isPlain: true, show: attemptList },
+      { title: 'Attempts', show: attemptList },
       { title: 'Next attempt', show: ({ next_attempt_at }) => showTime(next_attempt_at) },
       {
         title: 'Send again',
-        isPlain: true,
         show: ({ delivery_id }) =>
           webhook.status === 'Active'
             ? button(`${url}/${webhook.webhook_id}/deliveries/${delivery_id}/redelivery`, 'Send again', visit)

@@ -82,38 +82,3 @@ document.addEventListener('keydown', (event) => {
 document.addEventListener('click', (event) => {
   if (event.target.closest('[data-print]')) window.print();
 });
-
-// Sorts the rows of one page by any column. The whole list is reversed by the link in its column, which asks the API.
-const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
-const mark = document.documentElement.dataset.decimal;
-const numberIn = (text) => Number.parseFloat([...text.replace('−', '-')].filter((sign) => /[\d-]/.test(sign) || sign === mark).join('').replace(mark, '.'));
-function compare(kind, a, b) {
-  if (kind === 'text') return collator.compare(a, b);
-  const [x, y] = [numberIn(a), numberIn(b)];
-  return Number.isNaN(x) || Number.isNaN(y) ? Number(Number.isNaN(x)) - Number(Number.isNaN(y)) : x - y;
-}
-function sortBy(head) {
-  const table = head.closest('table');
-  const descending = head.ariaSort === 'ascending';
-  for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
-  head.ariaSort = descending ? 'descending' : 'ascending';
-  // Times are compared by value, not by their text.
-  const textOf = (row) => {
-    const cell = row.cells[head.cellIndex];
-    return cell.querySelector('time')?.dateTime ?? cell.textContent.trim();
-  };
-  const body = table.tBodies[0];
-  const isEmpty = (row) => Number(textOf(row) === '');
-  // Empty cells come last in both directions.
-  body.append(...[...body.rows].sort((a, b) => isEmpty(a) - isEmpty(b) || (descending ? -1 : 1) * compare(head.dataset.sort, textOf(a), textOf(b))));
-  const said = table.closest('.scroll').nextElementSibling;
-  if (said?.matches('.sorted')) said.textContent = `Sorted by ${head.textContent}, ${head.ariaSort}: the rows of this page only.`;
-}
-for (const head of document.querySelectorAll('th[data-sort]')) {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'sort';
-  button.textContent = head.textContent;
-  button.addEventListener('click', () => sortBy(head));
-  head.replaceChildren(button);
-}
