@@ -280,15 +280,12 @@ export const accountMeanings = {
     inactive_account: {
       meaning: 'The account is Inactive or Frozen.',
       action: 'Activate it, then retry with a new Idempotency-Key.',
-      example: [`account ${example.ids.account} is Frozen`, { details: { transaction_id: example.ids.transaction } }],
+      example: [`account ${example.ids.account} is Frozen`, meaning.refusedTransaction],
     },
     invalid_account_type: {
       meaning: 'This type of account does not support the operation, such as a Deposit on a Loan.',
       action: 'Use another operation or account.',
-      example: [
-        'a Deposit is not possible on a Loan account',
-        { details: { transaction_id: example.ids.transaction } },
-      ],
+      example: ['a Deposit is not possible on a Loan account', meaning.refusedTransaction],
     },
     duplicate_account_number: {
       meaning: 'Another account has this `account_number`.',
@@ -300,7 +297,7 @@ export const accountMeanings = {
       action: 'Use another account.',
       example: [
         `the balance of account ${example.ids.account} would exceed 10^15 - 1 minor units`,
-        { details: { transaction_id: example.ids.transaction } },
+        meaning.refusedTransaction,
       ],
     },
     account_not_found: {

@@ -173,7 +173,6 @@ export function isPaged({ shape }: Pick<Endpoint, 'shape'>): boolean {
   return shape === 'page' || shape === 'document';
 }
 
-/** The names of the query parameters of all endpoints. */
 export const queryNames: ReadonlySet<string> = new Set(
   Object.values<Endpoint>(endpoints).flatMap(({ query }) => Object.keys((query as z.ZodObject).shape)),
 );

@@ -45,5 +45,4 @@ export function exampleEntry(account_id: string, sequence: number, direction: Di
   return { entry_id: `ent_${account_id.slice(4)}-${sequence}`, account_id, sequence, direction, side };
 }
 
-/** The accounts of Teller and Vault in examples. */
 export const [exampleTellerId, exampleVaultId] = [`acc_${example.bits(9)}`, `acc_${example.bits(8)}`];

@@ -127,7 +127,6 @@ export const replySchema = z.discriminatedUnion('ok', [
 ]);
 export type ReplyBody = z.infer<typeof replySchema>;
 
-/** Returns the reply with a refusal. */
 export function refused(refusal: Refusal): ReplyBody & { ok: false } {
   return { ok: false, refusal };
 }

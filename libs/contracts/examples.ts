@@ -22,7 +22,6 @@ export const ids = {
 /** When it happened. */
 export const time = '2026-01-02T03:04:05.678Z';
 
-/** The number of the account. */
 export const accountNumber = 'SAV-1234567897';
 
 /** The caller of requests. */

@@ -234,8 +234,6 @@ export const holdEvents = {
   }),
 };
 
-const details = { transaction_id: example.ids.transaction };
-
 export const holdMeanings = {
   fields: {
     hold_id: `The hold: \`hld_\` and 32 hexadecimal digits; in a posting, the hold that it captured or was meant to capture`,
@@ -255,12 +253,12 @@ export const holdMeanings = {
     amount_exceeds_hold: {
       meaning: 'The capture exceeds the remaining amount of the hold.',
       action: 'Capture at most the remaining amount.',
-      example: [`hold ${example.ids.hold} has less than that amount left`, { details }],
+      example: [`hold ${example.ids.hold} has less than that amount left`, meaning.refusedTransaction],
     },
     hold_not_active: {
       meaning: 'The hold is Captured, Released, or Expired.',
       action: 'Place a new one.',
-      example: [`hold ${example.ids.hold} is Released`, { details }],
+      example: [`hold ${example.ids.hold} is Released`, meaning.refusedTransaction],
     },
     too_many_holds: {
       meaning: 'The account has 1,000 Active holds. This is decided before its funds.',

@@ -1,4 +1,5 @@
 import type { ErrorCode, Refusal } from './errors.ts';
+import { ids } from './examples.ts';
 
 /** What the generated documents say about the fields and errors of a subject. */
 export interface Meanings {
@@ -20,6 +21,9 @@ export interface ErrorMeaning {
   example: [message: string, rest?: Pick<Refusal, 'errors' | 'details'>];
 }
 
+/** In the example of an error of a posting. */
+export const refusedTransaction = { details: { transaction_id: ids.transaction } };
+
 /** Phrases of meanings. */
 export const utc = 'ISO 8601 in UTC with three decimals';
 export const inUnits = 'in units of the currency, with at most its decimal places';
@@ -29,7 +33,6 @@ export const actorForms = '`key:<family of the API key>`, `jwt:<issuer>|<subject
 export const postingCurrency =
   'ISO 4217 code in upper case; null if the request named none and that of the account is not known: while Pending, or because the account does not exist';
 
-/** Returns the example of an error of one field. */
 export function invalidExample(field: string, code: ErrorCode, rule: string): ErrorMeaning['example'] {
   return [`${field} ${rule}`, { errors: [{ field, code, message: `${field} ${rule}` }] }];
 }

@@ -79,7 +79,6 @@ const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   ...Object.fromEntries(approvableCommand.options.map((name) => [name, ['gateway', 'accounts'] as const])),
 };
 
-/** Reports whether the service may send this message. */
 export function maySend(signer: Signer, name: MessageName): boolean {
   return senders[name]?.includes(signer) ?? signer === 'gateway';
 }

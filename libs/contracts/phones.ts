@@ -7,7 +7,6 @@ import { violation } from './violation.ts';
  * gives them, by libphonenumber's metadata (contract: clients-13, clients-14, clients-15). Money is sent to these numbers.
  */
 
-/** The fields and parameters that contain phone numbers. */
 export const phoneFields = ['contact_number', 'ussd_phone_number', 'ussd_phone'] as const;
 
 /** The country that a number without `+` or `00` belongs to: an ISO 3166 code, or a calling code. */

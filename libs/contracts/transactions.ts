@@ -271,16 +271,13 @@ export const transactionMeanings = {
       action: 'Tell the customer. A retry needs a new Idempotency-Key.',
       example: [
         `the available balance of account ${example.ids.account} is too low for this withdrawal`,
-        { details: { transaction_id: example.ids.transaction } },
+        meaning.refusedTransaction,
       ],
     },
     currency_mismatch: {
       meaning: 'An account has another currency; the bank does not exchange currencies.',
       action: "Use the account's currency.",
-      example: [
-        `account ${example.ids.account} has the currency USD, not KES`,
-        { details: { transaction_id: example.ids.transaction } },
-      ],
+      example: [`account ${example.ids.account} has the currency USD, not KES`, meaning.refusedTransaction],
     },
     invalid_transaction_type: {
       meaning: 'POST /transactions accepts only Deposit and Withdrawal.',

@@ -168,26 +168,20 @@ export const transferMeanings = {
     same_account: {
       meaning: 'Source and destination of the transfer are the same account.',
       action: 'Correct one of them.',
-      example: [
-        'to_account_id must differ from from_account_id',
-        { details: { transaction_id: example.ids.transaction } },
-      ],
+      example: ['to_account_id must differ from from_account_id', meaning.refusedTransaction],
     },
     destination_refused: {
       meaning:
         "The destination cannot accept this payment. Bound callers are not told the reason for other clients' accounts.",
       action: 'Ask the recipient.',
-      example: [
-        'the destination account cannot take this payment',
-        { details: { transaction_id: example.ids.transaction } },
-      ],
+      example: ['the destination account cannot take this payment', meaning.refusedTransaction],
     },
     amount_exceeds_outstanding: {
       meaning: 'The payment exceeds the outstanding amount of the Loan.',
       action: "Pay at most the Loan's balance.",
       example: [
         `the amount exceeds the outstanding principal of loan account ${example.ids.account}`,
-        { details: { transaction_id: example.ids.transaction } },
+        meaning.refusedTransaction,
       ],
     },
     transfer_not_found: meaning.notFound('transfer', example.ids.transfer),

@@ -120,7 +120,6 @@ export function listed(page: Page<unknown> | undefined): ReplyBody {
   return page ? { ok: true, data: page } : invalidCursor;
 }
 
-/** A list of the rows of a table. */
 export interface TableList<Row, Item> extends Omit<List<Row, Item>, 'select'> {
   from: string;
   columns: string;

@@ -7,7 +7,6 @@ const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export interface Metrics {
   readonly contentType: string;
-  /** Returns the metrics in Prometheus' text format. */
   text(): Promise<string>;
   counter<Label extends string = string>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
   /** The buckets are in seconds unless others are given. */

@@ -96,7 +96,6 @@ export interface Decided {
   body: ReplyBody;
   events: OutboxEvent[];
   kept: boolean;
-  /** For the audit. */
   details: AuditDetails;
 }
 

@@ -22,7 +22,6 @@ export class ByteWriter {
     this.#bytes = Buffer.allocUnsafeSlow(initialBytes);
   }
 
-  /** The position of the next byte to write. */
   get position(): number {
     return this.#at;
   }

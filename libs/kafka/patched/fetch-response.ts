@@ -3,7 +3,6 @@ import { ByteReader } from './byte-reader.ts';
 import { crc32c } from './crc32c.ts';
 import { FetchedRecord } from './fetched-record.ts';
 
-/** The data of one partition in a fetch response. */
 export interface FetchedPartition {
   partition: number;
   errorCode: number;

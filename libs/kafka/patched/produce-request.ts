@@ -14,7 +14,6 @@ interface PartitionData {
   firstSequence: number;
 }
 
-/** kafkajs' arguments for a produce request. */
 export interface ProduceArguments {
   acks: number;
   timeout: number;

@@ -9,7 +9,6 @@ import { ShortLivedMap } from '../short-lived-map.ts';
 import { withTimeout } from '../wait.ts';
 
 export interface RequesterOptions {
-  /** The topic of all replies. */
   topic: string;
   /** The number of partitions of the topic. This process reads one of them. */
   partitions: number;

@@ -35,7 +35,6 @@ import {
   toApiKey,
 } from './key-store.ts';
 
-/** The default lifetime of a key: 365 days. */
 const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function keyNotFound(keyId: string): Refusal {

@@ -62,7 +62,6 @@ export async function insertClients(client: Queries, rows: ClientRow[]): Promise
   return new Set(inserted.rows.map((row) => row.client_id));
 }
 
-/** Returns which of these external_ids clients have. */
 export async function takenExternalIds(client: Queries, externalIds: string[]): Promise<Set<string>> {
   const { rows } = await client.query<{ external_id: string }>(
     'select external_id from clients where external_id = any($1::text[])',

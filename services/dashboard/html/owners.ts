@@ -59,7 +59,6 @@ export interface Owned {
   owner: Client | undefined;
 }
 
-/** Reads an account with its owner. */
 export async function readOwnedAccount(visit: PageRequest, accountId: string): Promise<Owned> {
   const account = await readAccount(visit, accountId);
   return { account, owner: await readHolder(visit, account) };

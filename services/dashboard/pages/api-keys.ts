@@ -163,7 +163,6 @@ ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_
   return showForm(visit, { wrong, button: 'Create', cancel: url }, fields);
 }
 
-/** Shows the key itself, once. */
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
     return html`<p class="notice" role="status">This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.</p>

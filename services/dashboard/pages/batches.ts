@@ -220,7 +220,6 @@ async function send(visit: PageRequest, instructions: Sealed): Promise<PageResul
   }
 }
 
-/** Returns the lines for which a whole batch was refused. */
 function refusedLines({ problem }: ApiRefused, payments: Instruction['payments']): RefusedLine[] {
   return (problem.errors ?? []).flatMap(({ field, code }) => {
     const line = payments[Number(/^items\[(\d+)\]/.exec(field)?.[1])]?.line;

@@ -99,7 +99,6 @@ const openingFields: Record<ClientType, readonly Field[]> = {
   ],
 };
 
-/** The names of the fields of a new client. */
 export const openingFieldNames = (type: ClientType): string[] => openingFields[type].map(({ name }) => name);
 
 /** An existing client, and what this client has in common with the new one. */

@@ -128,7 +128,6 @@ ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
   addPage(app, `${address}/outcome`, { ...page, title: 'Not known yet' }, withOne(unknown));
   addForm(app, address, page, withOne(carryOut));
   return {
-    /** Redirects to the summary of the instruction. */
     summarise: (instruction: T): PageResult => ({ redirectTo: `${address}?${of(seal(instruction))}` }),
     open,
   };

@@ -95,7 +95,6 @@ export function moneyDirection(
   return from_other ? { from: other, to: account } : { from: account, to: other };
 }
 
-/** The available balance of an account. */
 export const availableBalance = ({ available_balance, balance }: Account): string => available_balance ?? balance;
 
 /** Returns the reason of a refusal, in words for a clerk. Pure. */

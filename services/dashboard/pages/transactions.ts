@@ -240,7 +240,6 @@ function ofBank(visit: PageRequest): List<Transaction> {
   };
 }
 
-/** The list of the transactions of one account. */
 export function ofAccount({ id }: PageRequest): List<Transaction> {
   return {
     path: '/transactions',

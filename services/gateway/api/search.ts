@@ -3,7 +3,6 @@ import type { SearchHit, SearchKind } from '#libs/contracts/search.ts';
 import { requireData } from './answer.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
-/** The scope required for each kind of hit. */
 const requiredScopes: Record<SearchKind, Scope> = {
   client: 'clients:read',
   account: 'accounts:read',
