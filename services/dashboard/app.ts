@@ -16,7 +16,6 @@ import { addBatches } from './pages/batches.ts';
 import { addBooks } from './pages/books.ts';
 import { addClients } from './pages/clients.ts';
 import { addCounter } from './pages/counter.ts';
-import { addDeadLetters } from './pages/dead-letters.ts';
 import { addErasure } from './pages/erasure.ts';
 import { addFind } from './pages/find.ts';
 import { addHolds } from './pages/holds.ts';
@@ -72,7 +71,6 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
   addWebhooks,
   addBooks,
   addOperations,
-  addDeadLetters,
   addApprovals,
   addAudit,
 ];

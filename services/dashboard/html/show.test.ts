@@ -74,14 +74,7 @@ describe('formats of pages', () => {
 
   it('an id links to the page of its resource, if there is one', () => {
     const bits = 'a'.repeat(32);
-    const paths = [
-      'clients/cli',
-      'accounts/acc',
-      'transactions/txn',
-      'transfers/trf',
-      'api-keys/key',
-      'operations/dead-letters/dlt',
-    ];
+    const paths = ['clients/cli', 'accounts/acc', 'transactions/txn', 'transfers/trf', 'api-keys/key'];
     expect(paths.map((path) => resourcePage(`${path.slice(-3)}_${bits}`))).toEqual(
       paths.map((path) => `/admin/ui/${path}_${bits}`),
     );

@@ -39,7 +39,6 @@ const places: Record<string, Place> = {
   hld: { path: 'holds', scope: 'transactions:read' },
   bat: { path: 'counter/batches', scope: 'transactions:read' },
   key: { path: 'api-keys', scope: 'keys:manage' },
-  dlt: { path: 'operations/dead-letters', scope: 'ops:manage' },
   whk: { path: 'webhooks', scope: 'webhooks:manage' },
 };
 
@@ -107,7 +106,6 @@ export function facts(pairs: readonly Fact[]): Html {
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** Returns the name of a field as words. */
 export const fieldWords = (name: string): string =>
   `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replaceAll('_', ' ');
 
@@ -177,7 +175,6 @@ export function showStatus(status: string, text: Html | string = status): Html {
   return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${text}</span>`;
 }
 
-/** Shows a text, coloured by whether it is good. */
 export const showVerdict = (text: Html | string, isGood: boolean): Html =>
   html`<span class="status ${isGood ? 'active' : 'refused'}">${text}</span>`;
 

@@ -316,7 +316,7 @@ ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500,
 </form>`;
 }
 
-const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id', 'client_id', 'webhook_id'];
+const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'client_id', 'webhook_id'];
 
 function showOutcome({ status, outcome }: Approval): Html | false {
   if (status !== 'Approved') return false;

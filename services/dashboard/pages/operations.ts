@@ -4,7 +4,6 @@ import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { facts, numeric, refreshed, showVerdict, table } from '../html/show.ts';
 import { actionWords } from './approvals.ts';
-import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
 
@@ -13,11 +12,11 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 
 /** Shows the state of every service, also of those that do not respond. The page refreshes itself. */
 export function addOperations(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person, now }) => {
+  addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<Operations>('/admin/operations');
     const content = html`${showSwitchedOff(data)}<h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
-<h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
+<h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
 <p class="quiet">Breakers and requests are those of the gateway that responded.</p>`;
     return refreshed('operations', url, 10, now, content);
@@ -62,14 +61,11 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
   ]);
 }
 
-/** People without ops:manage see only the number of dead letters. */
-function deadLetters(open: number | null, mayDecide: boolean): Html {
-  const all = html`${mayDecide && html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`}`;
-  const count = mayDecide ? html`<a href="${deadLettersUrl}?state=open">${open} open</a>` : html`${open} open`;
+function deadLetters(open: number | null): Html {
   if (open === null)
-    return html`<p class="notice wrong" role="status">The number of open dead letters is not known, because accounts does not respond.</p>${all}`;
-  if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
-  return html`<p class="notice wrong" role="status">${count}: messages that could not be processed must be redriven or dropped.</p>${all}`;
+    return html`<p class="notice wrong" role="status">The number of open dead letters is not known, because accounts does not respond.</p>`;
+  if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>`;
+  return html`<p class="notice wrong" role="status">${open} open: messages that could not be processed must be redriven or dropped, with <code>bank dead-letters</code>.</p>`;
 }
 
 /** Shows the lag per group and topic, with the partitions that are behind. */

@@ -8,7 +8,6 @@ import { addPage, type PageRequest } from '../html/frame.ts';
 import { visibleSections } from '../html/navigation.ts';
 import { loaded, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
-import { deadLettersUrl } from './dead-letters.ts';
 import { showSwitchedOff } from './operations.ts';
 import { transactionsUrl } from './transactions.ts';
 
@@ -51,7 +50,7 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
     { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingFigure(operations) : unknown) },
     {
       title: 'Dead letters',
-      href: person.scopes.has('ops:manage') ? `${deadLettersUrl}?state=open` : operationsUrl,
+      href: operationsUrl,
       ...(operations && operations.dead_letters_open !== null
         ? {
             value: String(operations.dead_letters_open),
