@@ -139,6 +139,16 @@ export const apiKeyMessages = {
   ),
   /** No reply. Reports that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: message.accounts.command({ key_id: message.id, used_at: message.time }, z.null()),
+  /**
+   * The number of keys, and of their changes since they were created, for a gateway that starts. Signed with the nonce by the
+   * key that signs the states, so that no older reply is accepted.
+   */
+  count_api_keys: message.accounts.query(
+    { nonce: z.string().regex(/^[0-9a-f]{32}$/) },
+    z.object({ keys: z.number().int(), changes: z.number().int(), signature: z.string() }),
+  ),
+  /** No reply. A gateway that starts lacks states of API keys, so all are published again. */
+  republish_api_keys: message.accounts.command({}, z.null()),
   /** Sets the secret of a key created by an approval. Its requester is shown the secret once. */
   claim_approved_key: message.accounts.command(
     { approval_id: message.id, key_id: message.id, secret_hash: secretHash },

@@ -6,6 +6,10 @@ import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify }
  */
 export const signatureHeader = 'signature';
 
+/** The signed text of a count of API keys. */
+export const countedText = (nonce: string, { keys, changes }: { keys: number; changes: number }): string =>
+  `${nonce}: ${keys} API keys, changed ${changes} times`;
+
 /** Returns a function that signs text. Throws if the key is not an Ed25519 key. */
 export function createSigner(privateKeyPem: string): (value: string) => string {
   const key = ofEd25519(createPrivateKey(privateKeyPem));

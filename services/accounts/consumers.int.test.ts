@@ -31,6 +31,7 @@ test('every message of both topics has a handler', () => {
       ...Object.keys(batchedCommandHandlers),
       'record_api_key_use',
       'record_audit',
+      'republish_api_keys',
       'verify_audit',
       ...Object.keys(queryHandlers),
       ...Object.keys(batchedQueryHandlers),

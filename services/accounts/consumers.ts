@@ -37,6 +37,7 @@ export interface ConsumerDeps extends Reader {
   replies: Replies;
   /** The number of groups of commands, or of queries, that run concurrently; each uses one connection. */
   concurrency: number;
+  signForGateways: Read['signForGateways'];
   /** Reads and republishes dead letters. */
   deadLetters: DeadLetterTopics;
   retention: Retention;
@@ -171,7 +172,7 @@ async function answerGroup(deps: ConsumerDeps, items: ItemOf<Request>[]): Promis
 }
 
 async function read(
-  { pool, prefix, deadLetters, auditVerifier, now }: ConsumerDeps,
+  { pool, prefix, deadLetters, signForGateways, auditVerifier, now }: ConsumerDeps,
   requests: Request[],
 ): Promise<ReplyBody[]> {
   const [{ name, context, data }] = requests as [Request];
@@ -183,7 +184,7 @@ async function read(
   }
   if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = queryHandlers[name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
-  return [await handler({ pool, context, now: now().toISOString(), prefix, deadLetters }, data)];
+  return [await handler({ pool, context, now: now().toISOString(), prefix, deadLetters, signForGateways }, data)];
 }
 
 /** The number of transactions of commands that run concurrently. */

@@ -1,3 +1,4 @@
+import { createSigner } from '#libs/contracts/signature.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
@@ -61,6 +62,7 @@ run('accounts', async (context) => {
     logger,
     replies,
     deadLetters,
+    signForGateways: createSigner(config.API_KEY_SIGNING_KEY),
     retention: {
       years: config.RETENTION_YEARS,
       eventsDays: config.EVENTS_RETENTION_DAYS,

@@ -37,7 +37,7 @@ run(
     const now = Date.now;
     const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
-    const { publisher, requester, apiKeys, keyFollower, endedTokens, tokenFollower } = messaging;
+    const { publisher, requester, apiKeys, keyFollower, keyFloor, endedTokens, tokenFollower } = messaging;
     const clock = createClock({
       read: createTimeReader((...request) => requester.request(...request), prefix),
       logger,
@@ -63,7 +63,7 @@ run(
         http: serving.ready,
         requests: () => publisher.health(),
         replies: () => requester.health(),
-        api_keys: () => keyFollower.health(),
+        api_keys: () => (keyFloor.health().ok ? keyFollower.health() : keyFloor.health()),
         ended_tokens: () => tokenFollower.health(),
         clock: () => clock.check(),
       },
@@ -80,8 +80,9 @@ run(
     onStop('requester', () => requester.stop());
     if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
     await Promise.all([keyFollower.start(), tokenFollower.start(), requester.start()]);
+    onStop('key floor', () => keyFloor.stop());
     onStop('clock', () => clock.stop());
-    await clock.start();
+    await Promise.all([keyFloor.start(), clock.start()]);
 
     onStop('breakers', () => forwarder.stop());
     const auditRecords = createAuditRecords({

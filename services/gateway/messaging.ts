@@ -12,6 +12,7 @@ import { createApiKeys } from './access/api-keys.ts';
 import { createEndedTokens } from './access/ended-tokens.ts';
 import type { GatewayConfig } from './config.ts';
 import { encodeNotice } from './messages/encode.ts';
+import { createKeyFloor } from './messages/key-floor.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
@@ -71,6 +72,14 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
       isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key),
     logger,
   });
+  const keyFloor = createKeyFloor({
+    apiKeys,
+    request: (...request) => requester.request(...request),
+    publisher,
+    isSigned,
+    prefix,
+    logger,
+  });
   const endedTokens = createEndedTokens({ publisher, prefix, maxLifetimeS: config.JWT_MAX_LIFETIME, logger, now });
   const tokenFollower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: endedTokens.take, logger });
   return {
@@ -78,6 +87,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     requester,
     apiKeys,
     keyFollower,
+    keyFloor,
     endedTokens,
     tokenFollower,
   };

@@ -13,7 +13,7 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { testKeys, testMacSecrets } from '#libs/service/test/keys.ts';
 import { startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { Api, type RestAccount, type RestTransaction } from '../support/client.ts';
-import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
+import { again, caughtUp, createTestKafka, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
@@ -244,6 +244,30 @@ describe('Forged states of API keys', () => {
     await forge(200);
     expect((await low.get('/accounts')).status).toBe(401);
     expect(await refused()).toBe(2);
+  });
+});
+
+describe('Older signed states of API keys', () => {
+  it('do not make a revoked key valid again at the start of a gateway, although the topic contains nothing newer', async () => {
+    // contract: permission-41
+    const { api_key, key_id } = await api.key({ scopes: ['accounts:read'] });
+    const revoked = api.withKey(api_key);
+    const states = (await readTopic(world.bank, 'api-keys')).filter(({ key }) => key?.startsWith(key_id));
+    expect((await revoked.get('/accounts')).status).toBe(200);
+    expect((await api.post(`/admin/api-keys/${key_id}/revocation`)).status).toBe(200);
+    // What compaction leaves after tombstones of all newer records, or a restored topic: here, nothing at all.
+    const name = topicName(world.bank.topic_prefix, 'api-keys');
+    const configEntries = [{ name: 'cleanup.policy', value: 'compact,delete' }];
+    await createTestKafka(world.bank).withAdmin(async (admin) => {
+      await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name, configEntries }] });
+      await admin.deleteTopicRecords({ topic: name, partitions: [{ partition: 0, offset: '-1' }] });
+    });
+    await attack(...states.map(again), { ...again(states[0] as ReceivedMessage), key: `${key_id}/2`, value: null });
+    expect((await revoked.get('/accounts')).status).toBe(401);
+    await world.bank.process('gateway').restart();
+    // It got all states from accounts again: neither is this key valid, nor are the others unknown.
+    expect((await revoked.get('/accounts')).status).toBe(401);
+    expect((await api.get('/accounts?limit=1')).status).toBe(200);
   });
 });
 

@@ -15,7 +15,7 @@ import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { rotationRefusal, scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
@@ -264,17 +264,19 @@ export async function tellExpiries(pool: Pool): Promise<number> {
  * Publishes the current state of every key again, for brokers that lost the topic `api-keys` or never had it. Returns
  * the number of keys. Keys that change at the same time are published with a higher version.
  */
+export async function publishAgain(client: Queries, now: string): Promise<number> {
+  const context = { ...ofSystem, time: now, request_id: `republish ${now}`, actor: 'system:republish' };
+  const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
+  await writeOutbox(
+    client,
+    rows.flatMap((row) => stateEvents({ client, context, now }, row)),
+  );
+  return rows.length;
+}
+
+/** Does the same in a transaction of its own, and wakes the relay. */
 export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
-  const time = now.toISOString();
-  const context = { ...ofSystem, time, request_id: `republish ${time}`, actor: 'system:republish' };
-  const count = await transaction(pool, async (client) => {
-    const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
-    await writeOutbox(
-      client,
-      rows.flatMap((row) => stateEvents({ client, context, now: time }, row)),
-    );
-    return rows.length;
-  });
+  const count = await transaction(pool, (client) => publishAgain(client, now.toISOString()));
   await wakeRelay(pool, schema);
   return count;
 }

@@ -138,6 +138,14 @@ export async function readClientFamilies(client: Queries, clientId: string): Pro
   return rows.map(({ family_id }) => family_id);
 }
 
+/** Returns the number of keys, and of their changes since they were created. Keys are never deleted. */
+export async function readCounts(db: Queries): Promise<{ keys: number; changes: number }> {
+  const { rows } = await db.query<{ keys: number; changes: number }>(
+    'select count(*)::int as keys, coalesce(sum(version - 1), 0)::int as changes from api_keys',
+  );
+  return rows[0] ?? { keys: 0, changes: 0 };
+}
+
 /** Records when a key was last used. The time never moves backwards, and unknown keys are ignored. */
 export async function recordUse(client: Queries, keyId: string, usedAt: string): Promise<void> {
   await client.query(

@@ -8,6 +8,7 @@ import { outcomeLabel } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer } from '#libs/service/replies.ts';
+import { publishAgain } from '../api-keys/api-keys.ts';
 import { recordUse } from '../api-keys/key-store.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { recordAudits } from '../audit/audit.ts';
@@ -57,6 +58,7 @@ export async function execute(client: Queries, group: readonly Decoded[], around
     const records = requests.map(({ data }) => data as AuditRecord);
     return { ...nothing(), wrote: await recordAudits(client, records) };
   }
+  if (first.name === 'republish_api_keys') return { ...nothing(), wrote: (await publishAgain(client, around.now)) > 0 };
   if (first.name !== 'record_api_key_use') return executeCommands(client, requests, around);
   const { key_id, used_at } = first.data as MessageData<'record_api_key_use'>;
   await recordUse(client, key_id, used_at);

@@ -37,7 +37,7 @@ export const commandHandlers = {
   ) => Promise<Outcome>;
 };
 
-type WithoutReply = 'record_audit' | 'record_api_key_use';
+type WithoutReply = 'record_audit' | 'record_api_key_use' | 'republish_api_keys';
 type Batched = keyof typeof batchedCommandHandlers;
 
 /**

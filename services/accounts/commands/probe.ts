@@ -49,6 +49,7 @@ export function probingMessages(): Decoded[] {
     command('add_client_note', note, note.note_id),
     command('create_api_key', { ...key, expires_at: null, secret_hash: hash }, key_id),
     command('record_api_key_use', { key_id, used_at: now }),
+    command('republish_api_keys', {}),
     command(
       'request_approval',
       {

@@ -7,12 +7,13 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageOn } from '#libs/contracts/messages.ts';
 import type { Note } from '#libs/contracts/notes.ts';
+import { countedText } from '#libs/contracts/signature.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { foldCase } from '#libs/service/folding.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
-import { findKey, type KeyRow, keyColumns, toApiKey } from '../api-keys/key-store.ts';
+import { findKey, type KeyRow, keyColumns, readCounts, toApiKey } from '../api-keys/key-store.ts';
 import { type ClientRow, clientColumns, clientFilters, toClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { nameQuery } from '../clients/folded.ts';
@@ -39,6 +40,8 @@ export interface Read {
   now: string;
   prefix: string;
   deadLetters: DeadLetterTopics;
+  /** Signs what gateways must be able to trust about API keys. */
+  signForGateways(text: string): string;
 }
 
 const found = (data: unknown): ReplyBody => ({ ok: true, data });
@@ -52,6 +55,7 @@ export const queryHandlers = {
   list_notes: listNotes,
   list_api_keys: listKeys,
   get_api_key: getKey,
+  count_api_keys: countKeys,
   list_audit: listAudit,
   search_records: searchRecords,
   get_accounts_operations: getOperations,
@@ -212,6 +216,14 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
   const row = await findKey(pool, key_id);
   return row ? found(toApiKey(row, now)) : replyToUnknown(pool, key_id, keyNotFound);
+}
+
+async function countKeys(
+  { pool, signForGateways }: Read,
+  { nonce }: MessageData<'count_api_keys'>,
+): Promise<ReplyBody> {
+  const counted = await readCounts(pool);
+  return found({ ...counted, signature: signForGateways(countedText(nonce, counted)) });
 }
 
 function visible(context: MessageContext, clientId: string | null): boolean {

@@ -110,6 +110,7 @@ function createProcess(pool: Pool, commandPool: Pool) {
     logger: silent,
     concurrency: 6,
     replies: repliesBy(publisher),
+    signForGateways: (text) => `signed: ${text}`,
     deadLetters: {
       read: async (topic, partition, offset) => kept.get(`${topic}/${partition}/${offset}`),
       publish: async (message) => void redriven.push(message),

@@ -41,6 +41,7 @@ const schema = events['corebanking.api_key.v1'].data;
 export function createApiKeys({ pepper, environments, previousPepper, logger, onUse, now }: ApiKeysOptions) {
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
+  let changes = 0;
   const waiting = new Set<() => void>();
   // The hash to which unknown keys are compared, so that they take as long as known ones.
   const nobodysHash = hashApiKey(pepper, '');
@@ -70,6 +71,7 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       const state = value === null ? undefined : readState(key, value, logger);
       const before = state && known.get(state.key_id);
       if (!state || (before && before.state.version > state.version)) return;
+      changes += state.version - (before?.state.version ?? 1);
       known.set(state.key_id, {
         state,
         expiresMs: Date.parse(state.expires_at),
@@ -99,6 +101,8 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       }
       return key.caller;
     },
+    /** Returns the number of known keys, and of their changes since they were created. */
+    counted: () => ({ keys: known.size, changes }),
     /** Returns live or test, or undefined for an unknown key. */
     environment: (keyId: string) => known.get(keyId)?.state.environment,
     /** Resolves with true as soon as the key's state passes the test, or with false after `timeoutMs`. */
