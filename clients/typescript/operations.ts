@@ -104,6 +104,7 @@ export type Client =
     ussd_status: 'active' | 'inactive';
     external_id?: string;
     metadata?: Record<string, string>;
+    client_metadata?: Record<string, string>;
     created_at: string;
     updated_at: string;
   }
@@ -118,6 +119,7 @@ export type Client =
     erased_at?: string;
     external_id?: string;
     metadata?: Record<string, string>;
+    client_metadata?: Record<string, string>;
     created_at: string;
     updated_at: string;
   };
@@ -133,6 +135,7 @@ export interface Account {
   status: 'Active' | 'Inactive' | 'Frozen';
   external_id?: string;
   metadata?: Record<string, string>;
+  client_metadata?: Record<string, string>;
   created_at: string;
   updated_at: string;
 }
@@ -164,6 +167,7 @@ export interface Transaction {
   failure_code?: string;
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
 }
 
 export interface Transfer {
@@ -182,6 +186,7 @@ export interface Transfer {
   failure_code?: string;
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
 }
 
 export interface Hold {
@@ -198,6 +203,7 @@ export interface Hold {
   updated_at: string;
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
 }
 
 export interface CapturedHold {
@@ -216,6 +222,7 @@ export interface Batch {
   created_at: string;
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
   results: {
     index: number;
     status: 'Pending' | 'Completed' | 'Failed';
@@ -235,6 +242,7 @@ export interface BatchSummary {
   created_at: string;
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
 }
 
 export interface Entry {
@@ -715,7 +723,7 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
-  /** Update a client: names, contact fields, USSD phone and status, external_id, and metadata. Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number; the audit log records their previous values. With `If-Match`, the client is changed only if it still has this `ETag`. Scope: clients:write. */
+  /** Update a client: names, contact fields, USSD phone and status, external_id, and metadata. Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number (the audit log records their previous values); a new USSD phone of theirs is inactive until the bank activates it, and `metadata` of theirs is `client_metadata`. With `If-Match`, the client is changed only if it still has this `ETag`. Scope: clients:write. */
   updateClient(input: {
     client_id: string;
     first_name?: string;
@@ -729,6 +737,7 @@ export interface Calls {
     ussd_status?: 'active' | 'inactive';
     external_id?: string | null;
     metadata?: Record<string, string> | null;
+    client_metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
   /** Leave a note on a client. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: clients:write. */
   addClientNote(input: { client_id: string; note: string }, options?: CallOptions): Promise<Note>;
@@ -750,7 +759,7 @@ export interface Calls {
   getBalanceByNumber(input: { accountNumber: string }, options?: CallOptions): Promise<AccountBalance>;
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
-  /** Open an account for a client. An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`. Scope: accounts:write. */
+  /** Open an account for a client. An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`. Credentials bound to a client open Active accounts, no Loans, until the client has 20; `metadata` of theirs is `client_metadata`. Scope: accounts:write. */
   openAccount(input: {
     client_id: string;
     account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
@@ -761,6 +770,7 @@ export interface Calls {
     migrated?: boolean;
     external_id?: string | null;
     metadata?: Record<string, string> | null;
+    client_metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Account>;
   /** Activate, deactivate, or freeze an account. With `If-Match`, the status is changed only if the account still has this `ETag`, or has the requested status already. Scope: accounts:status. */
   changeAccountStatus(input: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { money } from './money.ts';
-import { externalId, givenNames, shownNames } from './names.ts';
+import { clientsOwn, externalId, givenNames, shownMasterNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 
 /** Accounts (contract: accounts): their master data, which accounts keeps, and their balances, which the ledger keeps. */
@@ -21,7 +21,7 @@ export const accountSchema = z.object({
   /** The balance minus the held amount. Missing only in repeated replies from before holds existed. */
   available_balance: money.optional(),
   status: accountStatus,
-  ...shownNames,
+  ...shownMasterNames,
   created_at: z.string(),
   updated_at: z.string(),
 });
@@ -142,6 +142,7 @@ export const accountEndpoints = {
         account_number: accountNumber.nullish(),
         migrated: z.boolean().optional(),
         ...givenNames,
+        ...clientsOwn,
       })
       .check(
         ...field.amountFits('initial_deposit'),
@@ -153,7 +154,7 @@ export const accountEndpoints = {
         ),
       ),
     description:
-      'An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`.',
+      'An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`. Credentials bound to a client open Active accounts, no Loans, until the client has 20; `metadata` of theirs is `client_metadata`.',
     success: 201,
     errors: [
       ...field.moneyErrors,
@@ -183,6 +184,7 @@ export const accountMessages = {
       account_number: z.string().max(24).nullish(),
       migrated: z.boolean().optional(),
       ...givenNames,
+      ...clientsOwn,
     },
     accountReplySchema,
   ),

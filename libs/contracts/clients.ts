@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { email, emailParameter } from './emails.ts';
-import { externalId, givenNames, shownNames } from './names.ts';
+import { clientsOwn, externalId, givenNames, shownMasterNames } from './names.ts';
 import { phone, phoneParameter } from './phones.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { nameText, text } from './texts.ts';
@@ -38,7 +38,7 @@ export const clientSchema = z.discriminatedUnion('client_type', [
     ...shownContact,
     ussd_phone_number: z.string().nullable(),
     ussd_status: ussdStatus,
-    ...shownNames,
+    ...shownMasterNames,
     created_at: z.string(),
     updated_at: z.string(),
   }),
@@ -48,7 +48,7 @@ export const clientSchema = z.discriminatedUnion('client_type', [
     company_name: z.string(),
     registration_number: z.string(),
     ...shownContact,
-    ...shownNames,
+    ...shownMasterNames,
     created_at: z.string(),
     updated_at: z.string(),
   }),
@@ -102,6 +102,7 @@ const changes = z
     ussd_phone_number: phone.nullish(),
     ussd_status: ussdStatus.optional(),
     ...givenNames,
+    ...clientsOwn,
   })
   .check(field.changesSomething)
   .meta({ minProperties: 1 });
@@ -175,7 +176,7 @@ export const clientEndpoints = {
     scope: 'clients:write',
     body: changes,
     description:
-      'Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number; the audit log records their previous values. With `If-Match`, the client is changed only if it still has this `ETag`.',
+      'Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number (the audit log records their previous values); a new USSD phone of theirs is inactive until the bank activates it, and `metadata` of theirs is `client_metadata`. With `If-Match`, the client is changed only if it still has this `ETag`.',
     versioned: true,
     errors: ['client_erased', 'duplicate_ussd_phone', 'duplicate_external_id'],
     requests: {
@@ -205,7 +206,7 @@ export const clientEvents = {
   /** Ids, type, external_id, metadata, and the names of changed fields; no personal data. */
   'corebanking.client.created.v1': event.row('clients', {
     summary: 'A client was created. Contains no personal data',
-    fields: { ...eventClient, created_at: event.moment, ...shownNames, ...event.asked },
+    fields: { ...eventClient, created_at: event.moment, ...shownMasterNames, ...event.asked },
   }),
   'corebanking.client.updated.v1': event.row('clients', {
     summary: 'Fields of a client were changed. Contains the names of the fields but not their values',
@@ -213,7 +214,7 @@ export const clientEvents = {
       ...eventClient,
       changed_fields: z.array(z.string()),
       updated_at: event.moment,
-      ...shownNames,
+      ...shownMasterNames,
       ...event.asked,
     },
     example: { changed_fields: ['email'] },
@@ -230,7 +231,7 @@ export const clientStates = {
       created_at: event.moment,
       updated_at: event.moment,
       erased_at: event.moment.nullable(),
-      ...shownNames,
+      ...shownMasterNames,
     },
   }),
 };

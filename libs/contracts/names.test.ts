@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { NumberText } from './money.ts';
-import { givenNames, pickNames } from './names.ts';
+import { givenNames, pickNames, showNamesTo } from './names.ts';
 
 const schema = z.strictObject(givenNames);
 const parse = (body: unknown) => schema.safeParse(body);
@@ -85,4 +85,16 @@ test('missing ones are omitted', () => {
     pickNames({ external_id: null, metadata: null }),
     pickNames({ external_id: 'a', metadata: { k: 'v' } }),
   ]).toEqual([{}, {}, { external_id: 'a', metadata: { k: 'v' } }]);
+});
+
+test('credentials of a client see metadata only if they gave it; client_metadata is theirs, and the bank sees everything', () => {
+  // contract: names-9
+  const metadata = { risk: 'high' };
+  const master = { client_id: 'cli_1', metadata, client_metadata: { theme: 'dark' } };
+  const posting = { amount: '1', metadata, metadata_client_id: 'cli_1' };
+  expect(showNamesTo(undefined, master)).toBe(master);
+  expect(showNamesTo('cli_1', master)).toEqual({ client_id: 'cli_1', client_metadata: { theme: 'dark' } });
+  expect(showNamesTo('cli_1', posting)).toBe(posting);
+  expect(showNamesTo('cli_2', posting)).toEqual({ amount: '1' });
+  expect(showNamesTo('cli_1', { amount: '1', metadata })).toEqual({ amount: '1' });
 });

@@ -53,26 +53,44 @@ const metadata = z
 
 /** In requests and commands. */
 export const givenNames = { external_id: externalId.nullish(), metadata: metadata.nullish() };
+/** The metadata of a client or account that credentials bound to the client give. */
+export const clientsOwn = { client_metadata: metadata.nullish() };
 
-/** In resources and events; omitted if not set. */
+const texts = z.record(z.string(), z.string()).optional();
+
+/** In resources and events; omitted if not set. `metadata_client_id` names the client whose credentials gave the metadata. */
 export const shownNames = {
   external_id: z.string().optional(),
-  metadata: z.record(z.string(), z.string()).optional(),
+  metadata: texts,
+  metadata_client_id: z.string().optional(),
 };
+
+/** In clients and accounts, whose metadata is the bank's. */
+export const shownMasterNames = { external_id: shownNames.external_id, metadata: texts, client_metadata: texts };
 
 export interface Names {
   external_id?: string;
   metadata?: Record<string, string>;
+  metadata_client_id?: string;
+  client_metadata?: Record<string, string>;
 }
 
 /** As received: null and undefined mean not set. */
 export type GivenNames = { [N in keyof Names]?: Names[N] | null | undefined };
 
-/** Returns external_id and metadata if they are set. Pure. */
+/** Returns those of the names that are set. Pure. */
 export function pickNames(from: GivenNames): Names {
-  const { external_id, metadata: noted } = from;
+  const { external_id, metadata: noted, metadata_client_id, client_metadata } = from;
   return {
     ...(external_id === undefined || external_id === null ? {} : { external_id }),
     ...(noted === undefined || noted === null ? {} : { metadata: noted }),
+    ...(metadata_client_id === undefined || metadata_client_id === null ? {} : { metadata_client_id }),
+    ...(client_metadata === undefined || client_metadata === null ? {} : { client_metadata }),
   };
+}
+
+/** Returns a resource as credentials bound to this client see it: without metadata that others gave. Pure. */
+export function showNamesTo<T extends object>(clientId: string | undefined, resource: T): T {
+  const { metadata: _, metadata_client_id, ...shown } = resource as T & Names;
+  return clientId === undefined || metadata_client_id === clientId ? resource : (shown as unknown as T);
 }

@@ -13,7 +13,7 @@ export const schema = 'accounts';
  */
 function grants(role: string): string[] {
   return [
-    `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, erased_at, ${foldedColumns}) on clients to ${role}`,
+    `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, client_metadata, updated_at, erased_at, ${foldedColumns}) on clients to ${role}`,
     `grant select, insert, update (state, status, status_version, updated_at) on accounts to ${role}`,
     `grant select, insert, update (secret_hash, expires_at, revoked_at, last_used_at, version, expiry_told) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,

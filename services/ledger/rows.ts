@@ -52,6 +52,7 @@ export const transactionTypes: Columns<TransactionRecord> = [
   ['metadata', 'json'],
   ['hold_id', 'uuid'],
   ['batch_id', 'uuid'],
+  ['metadata_client_id', 'uuid'],
 ];
 export const entryTypes: Columns<EntryRecord> = [
   ['account_id', 'uuid'],
@@ -107,6 +108,7 @@ export function toTransactionRecord(row: TransactionRecord): TransactionRecord {
     hold_id: row.hold_id && prefixed('hld', row.hold_id),
     fingerprint: row.fingerprint?.replaceAll('-', '') ?? null,
     batch_id: row.batch_id && prefixed('bat', row.batch_id),
+    metadata_client_id: row.metadata_client_id && prefixed('cli', row.metadata_client_id),
   };
 }
 

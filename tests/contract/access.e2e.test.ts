@@ -158,7 +158,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
     const deposit = await api.transact(account.account_id, 'Deposit', 10);
     expect((await bound.get(`/transactions/${deposit.transaction_id}`)).data()).toEqual(deposit);
     await bound.transfer(account.account_id, second.account_id, 1);
-    expect((await bound.account(own.client_id, { account_type: 'Loan' })).client_id).toBe(own.client_id);
+    expect((await bound.account(own.client_id, { account_type: 'Current' })).client_id).toBe(own.client_id);
     expect((await bound.patch(`/clients/${own.client_id}`, { address: `of ${kind}` })).status).toBe(200);
     expect((await bound.get(`/accounts/number/${account.account_number}/balance`)).status).toBe(200);
     expect((await bound.entries(account.account_id)).length).toBeGreaterThan(0);
@@ -285,6 +285,16 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
       ({ account_id }) => account_id === foreign.account_id,
     );
     expectError(await bound.get(`/transactions/${credit?.transaction_id}`), 404, 'transaction_not_found');
+  });
+
+  it('opens Active accounts, and no Loans: status and credit are the bank’s', async () => {
+    // contract: permission-42
+    const opening = { client_id: own.client_id, account_type: 'Savings', currency: 'USD' };
+    for (const more of [{ status: 'Frozen' }, { status: 'Inactive' }, { account_type: 'Loan' }, { initial_deposit: 1 }])
+      expectError(await bound.post('/accounts', { ...opening, ...more }), 403, 'insufficient_scope');
+    expect((await bound.post('/accounts', { ...opening, status: 'Active' })).data()).toMatchObject({
+      status: 'Active',
+    });
   });
 
   it('sees only its own resources in lists', async () => {

@@ -273,6 +273,49 @@ describe('Clients: PATCH /clients/:client_id', () => {
     expect((await api.get(`/clients/${second.client_id}`)).data()).toEqual(second);
   });
 
+  it('a client’s own credentials set another USSD phone as inactive only, and learn nothing from it about other clients', async () => {
+    // contract: clients-26
+    const [taken, free, inactive] = [newPhone(), newPhone(), newPhone()];
+    const owner = await api.client(withUssd(taken));
+    await api.client(withUssd(inactive, 'inactive'));
+    const mine = newPhone();
+    const { client_id } = await api.client(withUssd(mine));
+    const path = `/clients/${client_id}`;
+    const bound = api.withKey((await api.key({ scopes: ['clients:read', 'clients:write'], client_id })).api_key);
+    const show = async (changes: object) => {
+      const { status, text, headers } = await bound.patch(path, changes);
+      const told = [...headers.keys()].filter((name) => name !== 'date').sort();
+      const phones = new RegExp(`${[taken, free, inactive].map((phone) => `\\${phone}`).join('|')}`, 'g');
+      return [status, told, text.replace(phones, 'N').replace(/"(updated_at|request_id)":"[^"]*"/g, '')];
+    };
+    const back = () => api.patch(path, { ussd_phone_number: mine, ussd_status: 'active' });
+    for (const more of [{}, { ussd_status: 'inactive' }, { ussd_status: 'active' }]) {
+      const seen = [];
+      for (const ussd_phone_number of [free, taken, inactive]) {
+        await back();
+        seen.push(await show({ ussd_phone_number, ...more }));
+      }
+      expect(seen[1]).toEqual(seen[0]);
+      expect(seen[2]).toEqual(seen[0]);
+      expect(seen[0]?.[0]).toBe('ussd_status' in more && more.ussd_status === 'active' ? 403 : 200);
+    }
+    // Unchanged, it stays active; only the bank makes one active again.
+    await back();
+    for (const same of [
+      { ussd_phone_number: mine },
+      { ussd_phone_number: mine, ussd_status: 'active', address: 'Nairobi' },
+    ])
+      expect((await bound.patch(path, same)).data()).toMatchObject({ ussd_phone_number: mine, ussd_status: 'active' });
+    expect((await bound.patch(path, { ussd_status: 'inactive' })).data()).toMatchObject({ ussd_status: 'inactive' });
+    expectError(await bound.patch(path, { ussd_status: 'active' }), 403, 'insufficient_scope');
+    expect((await bound.patch(path, { ussd_phone_number: free })).data()).toMatchObject({ ussd_status: 'inactive' });
+    const search = (phone: string) => api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`);
+    expect((await search(taken)).data()).toMatchObject({ client_id: owner.client_id });
+    // Its true owner is not refused.
+    const { client_id: true_owner } = await api.client(withUssd(free));
+    expect((await search(free)).data()).toMatchObject({ client_id: true_owner });
+  });
+
   it('changes names, with If-Match only if the ETag matches, and audits the old and the new name', async () => {
     // contract: clients-27
     const { client_id } = await api.client();

@@ -203,7 +203,7 @@ describe('Reading for staff and auditors', () => {
       v_holds:
         'hold_id account_id amount_minor captured_minor currency status description reference actor request_id expires_at created_at updated_at external_id metadata',
       v_transactions:
-        'transaction_id operation_id account_id counterparty_account_id transfer_id transaction_type direction amount_minor currency description reference status failure_code reverses_transaction_id idempotency_key actor request_id created_at external_id metadata hold_id batch_id',
+        'transaction_id operation_id account_id counterparty_account_id transfer_id transaction_type direction amount_minor currency description reference status failure_code reverses_transaction_id idempotency_key actor request_id created_at external_id metadata hold_id batch_id metadata_client_id',
     };
     for (const [view, names] of Object.entries(columns)) {
       const rows = await world.sql<{ name: string }>(

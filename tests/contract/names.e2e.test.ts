@@ -3,6 +3,7 @@ import {
   type Api,
   expectError,
   newKey,
+  newPhone,
   type RestAccount,
   type RestClient,
   type RestTransaction,
@@ -127,22 +128,16 @@ describe('external_id and metadata', () => {
   });
 
   describe('bound credentials', () => {
+    const customer = [
+      'clients:read',
+      'clients:write',
+      'accounts:read',
+      'accounts:write',
+      'transactions:read',
+      'transfers:write',
+    ];
     const boundTo = async (client_id: string): Promise<Api> =>
-      api.withKey(
-        (
-          await api.key({
-            scopes: [
-              'clients:read',
-              'clients:write',
-              'accounts:read',
-              'accounts:write',
-              'transactions:read',
-              'transfers:write',
-            ],
-            client_id,
-          })
-        ).api_key,
-      );
+      api.withKey((await api.key({ scopes: customer, client_id })).api_key);
 
     it('can set metadata but not external_id, and can search their own by it', async () => {
       // contract: names-8
@@ -158,12 +153,7 @@ describe('external_id and metadata', () => {
       expectError(await bound.post('/transfers', { ...transfer, external_id }), 403, 'insufficient_scope');
       expectError(await bound.post('/accounts', { ...opening, external_id }), 403, 'insufficient_scope');
       expectError(await bound.patch(`/clients/${client_id}`, { external_id }), 403, 'insufficient_scope');
-      for (const made of [
-        await bound.post('/transfers', transfer),
-        await bound.post('/accounts', opening),
-        await bound.patch(`/clients/${client_id}`, { metadata }),
-      ])
-        expect(made.data()).toMatchObject({ metadata });
+      expect((await bound.post('/transfers', transfer)).data()).toMatchObject({ metadata });
       expect((await bound.get(`/accounts?external_id=${encodeURIComponent(external_id)}`)).list()).toMatchObject([
         { account_id },
       ]);
@@ -172,5 +162,162 @@ describe('external_id and metadata', () => {
       ).list<RestTransaction>();
       expect(seen.map((each) => each.account_id)).toEqual([account_id]);
     });
+
+    it('their metadata of a client or account is client_metadata: the bank sees it beside its own, and neither changes the other’s', async () => {
+      // contract: names-9
+      const { client_id } = await api.client({ metadata });
+      const bound = await boundTo(client_id);
+      const path = `/clients/${client_id}`;
+      const own = { theme: 'dark' };
+      for (const given of [{ client_metadata: own }, { metadata: own }]) {
+        const answer = (await bound.patch(path, given)).data<Record<string, unknown>>();
+        expect(answer).toMatchObject({ client_metadata: own });
+        expect(answer).not.toHaveProperty('metadata');
+        expect((await api.get(path)).data()).toMatchObject({ metadata, client_metadata: own });
+      }
+      expect((await bound.patch(path, { metadata: null })).data()).not.toHaveProperty('client_metadata');
+      expect((await api.get(path)).data()).toMatchObject({ metadata });
+      await bound.patch(path, { client_metadata: own });
+      expect((await api.patch(path, { metadata: null })).data()).toMatchObject({ client_metadata: own });
+      expectError(await api.patch(path, { client_metadata: {} }), 403, 'insufficient_scope');
+      expectError(await api.post('/clients', { ...retail(), client_metadata: own }), 400, 'unknown_field');
+      expectError(await bound.patch(path, { metadata: own, client_metadata: own }), 400, 'validation_failed');
+      const opening = { client_id, account_type: 'Savings', currency: 'USD' };
+      const opened = (await bound.post('/accounts', { ...opening, metadata: own })).data<RestAccount>();
+      expect(opened).toMatchObject({ client_metadata: own });
+      expect(opened).not.toHaveProperty('metadata');
+      expect((await api.get(`/accounts/${opened.account_id}`)).data()).toMatchObject({ client_metadata: own });
+      expectError(await api.post('/accounts', { ...opening, client_metadata: own }), 403, 'insufficient_scope');
+    });
+
+    it('their ETag tells nothing of the bank’s metadata, and changes with their own', async () => {
+      // contract: names-9
+      const { client_id } = await api.client();
+      const bound = await boundTo(client_id);
+      const path = `/clients/${client_id}`;
+      const etag = async () => (await bound.get(path)).header('etag') ?? '';
+      const patch = (tag: string) =>
+        bound.send('PATCH', path, { body: { client_metadata: { n: tag } }, headers: { 'if-match': tag } });
+      const before = await etag();
+      expect((await patch(before)).status).toBe(200);
+      expect(await etag()).not.toBe(before);
+      expectError(await patch(before), 412, 'version_mismatch');
+      // The time of the change is shown.
+      await api.patch(path, { metadata });
+      const { updated_at: _, ...seen } = (await bound.get(path)).data<RestClient>();
+      expect(JSON.stringify(seen)).not.toContain('Nairobi');
+    });
+
+    it.each([
+      'the client',
+      'lists of clients',
+      'the search by USSD phone',
+      'the account',
+      'lists of accounts',
+      'transactions',
+      'a transaction',
+      'transfers',
+      'a transfer',
+      'a transfer of another client',
+      'holds',
+      'a hold',
+      'batches',
+      'entries',
+      'a statement',
+    ])('metadata that others gave is not shown: %s', async (door) => {
+      // contract: names-9
+      const world = await (secrets ??= prepare());
+      const path = world.doors[door] ?? '';
+      const answer = await world.bound.get(path);
+      expect([answer.status, answer.text.match(/bank secret|secret of another/)]).toEqual([200, null]);
+      expect(answer.text).toMatch(/(acc|cli|bat)_[0-9a-f]{32}/);
+      // The bank sees it there, unless that door shows no metadata.
+      if (!['batches', 'entries', 'a statement'].includes(door))
+        expect((await api.get(world.asBank[door] ?? path)).text).toMatch(/bank secret|secret of another/);
+    });
+
+    it('their own is shown wherever the bank’s would be, also of transfers between their accounts, and by a repeat', async () => {
+      // contract: names-9
+      const { client_id } = await api.client();
+      const { account_id: from } = await api.account(client_id, { initial_deposit: 10 });
+      const { account_id: to } = await api.account(client_id);
+      const bound = await boundTo(client_id);
+      const key = newKey();
+      const body = { from_account_id: from, to_account_id: to, amount: 1, metadata };
+      const made = (await bound.once(key, '/transfers', body)).data<RestTransfer>();
+      expect((await bound.once(key, '/transfers', body)).data()).toEqual(made);
+      expect(made).toMatchObject({ metadata });
+      const legs = (await bound.get(`/transactions?transfer_id=${made.transfer_id}`)).list();
+      expect(legs).toMatchObject([{ metadata }, { metadata }]);
+      expect((await bound.get(`/transfers/${made.transfer_id}`)).data()).toMatchObject({ metadata });
+      expect((await api.get(`/transfers/${made.transfer_id}`)).data()).toMatchObject({
+        metadata,
+        metadata_client_id: client_id,
+      });
+      const { metadata: _, ...plain } = body;
+      const items = [{ transfer: body }, { transfer: plain }];
+      const batch = await bound.once(newKey(), '/batches', { mode: 'atomic', items, metadata });
+      const { batch_id } = batch.data<{ batch_id: string }>();
+      for (const seen of [batch, await bound.get(`/batches/${batch_id}`)])
+        expect(seen.data()).toMatchObject({ metadata, results: [{ transfer: { metadata } }, {}] });
+    });
+
+    it('a filter by metadata does not exist, so it cannot be used to guess', async () => {
+      const { client_id } = await api.client({ metadata });
+      const bound = await boundTo(client_id);
+      for (const path of ['/clients', '/accounts', '/transactions', '/transfers', '/batches'])
+        expectError(await bound.get(`${path}?metadata.branch=x`), 400, 'unknown_parameter');
+    });
+
+    let secrets: ReturnType<typeof prepare> | undefined;
+
+    /** A client of whom every resource has metadata of the bank, and one of another client. */
+    async function prepare() {
+      const bank = { metadata: { risk: 'bank secret' } };
+      const phone = newPhone();
+      const { client_id } = await api.client({ ...bank, ussd_phone_number: phone, ussd_status: 'active' });
+      const { account_id } = await api.account(client_id, { ...bank, initial_deposit: 100 });
+      const stranger = await api.newAccount({ initial_deposit: 100 });
+      const deposit = await api.transact(account_id, 'Deposit', 5, bank);
+      await api.post(`/transactions/${deposit.transaction_id}/reversal`, { reason: 'x', ...bank });
+      const out = await api.transfer(account_id, stranger.account_id, 1, bank);
+      const other = await boundTo(stranger.client_id);
+      const into = await other.transfer(stranger.account_id, account_id, 1, {
+        metadata: { note: 'secret of another' },
+      });
+      const hold = (await api.post(`/accounts/${account_id}/holds`, { amount: 2, ...bank })).data<{
+        hold_id: string;
+      }>();
+      await api.post(`/holds/${hold.hold_id}/capture`, { amount: 1, to_account_id: stranger.account_id, ...bank });
+      const bound = await boundTo(client_id);
+      await bound.once(newKey(), '/batches', {
+        mode: 'atomic',
+        items: [{ transfer: { from_account_id: account_id, to_account_id: stranger.account_id, amount: 1 } }],
+      });
+      await api.patch(`/clients/${client_id}`, { metadata: { risk: 'another bank secret' } });
+      const doors: Record<string, string> = {
+        'the client': `/clients/${client_id}`,
+        'lists of clients': '/clients',
+        'the search by USSD phone': `/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`,
+        'the account': `/accounts/${account_id}`,
+        'lists of accounts': `/accounts?client_id=${client_id}`,
+        transactions: '/transactions',
+        'a transaction': `/transactions/${deposit.transaction_id}`,
+        transfers: '/transfers',
+        'a transfer': `/transfers/${out.transfer_id}`,
+        'a transfer of another client': `/transfers/${into.transfer_id}`,
+        holds: `/accounts/${account_id}/holds`,
+        'a hold': `/holds/${hold.hold_id}`,
+        batches: '/batches',
+        entries: `/accounts/${account_id}/entries`,
+        'a statement': `/accounts/${account_id}/statement?from=2020-01-01&to=2099-01-01`,
+      };
+      const asBank: Record<string, string> = {
+        'lists of clients': `/clients?ussd_phone=${encodeURIComponent(phone)}`,
+        transactions: `/transactions?account_id=${account_id}`,
+        transfers: `/transfers?account_id=${account_id}`,
+      };
+      return { bound, doors, asBank };
+    }
   });
 });

@@ -101,6 +101,38 @@ describe('GET /events', () => {
     expect(again.data.filter((event) => made.includes(transactionId(event)))).toEqual(seen);
   });
 
+  it('a cursor tells nobody how many events the bank has, and only those of the bank are accepted', async () => {
+    // contract: webhooks-26
+    const own = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: account.client_id })).api_key);
+    const cursors: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      cursors.push((await events('limit=500', own)).cursor);
+      const stranger = await api.newAccount({ initial_deposit: 1 });
+      await eventually(async () => (await events(`account_id=${stranger.account_id}`)).data.length > 0);
+    }
+    expect(new Set(cursors.map((cursor) => cursor.length)).size).toBe(1);
+    expect(new Set(cursors.map((cursor) => cursor.slice(0, 16))).size).toBe(3);
+    for (const cursor of cursors)
+      expect(Buffer.from(cursor, 'base64url').toString('latin1')).not.toMatch(/[0-9a-z]{4,}-[0-9a-z]+/);
+    for (const invented of ['0-0', '1-t7x2k1', `00000000001-${Math.floor(Date.now() / 1000).toString(36)}`])
+      expectError(await own.get(`/events?after=${invented}`), 400, 'invalid_cursor');
+  });
+
+  it('have the metadata that a client’s own credentials gave, and none that others gave', async () => {
+    // contract: names-9
+    const { account_id, client_id } = await api.newAccount({ initial_deposit: 5, metadata: { risk: 'a bank secret' } });
+    const scopes = ['transactions:read', 'transfers:write'];
+    const own = api.withKey((await api.key({ scopes, client_id })).api_key);
+    await api.transact(account_id, 'Deposit', 1, { metadata: { risk: 'a bank secret' } });
+    await own.transfer(account_id, account.account_id, 1, { metadata: { note: 'my own' } });
+    const all = `account_id=${account_id}&limit=500`;
+    await eventually(async () => JSON.stringify(await events(all)).split('my own').length > 2);
+    const seen = JSON.stringify((await events(all, own)).data);
+    expect(seen).toMatch(/my own.*my own/);
+    expect(seen).not.toMatch(/bank secret|batch_position/);
+    expect(JSON.stringify((await events(all)).data)).toMatch(/bank secret.*bank secret/);
+  });
+
   it('a full page has a Link to the next one, the last page has none; there is always a cursor', async () => {
     const first = await events('limit=1');
     expect(first.next).toContain(`after=${first.cursor}`);

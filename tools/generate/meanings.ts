@@ -33,6 +33,9 @@ const shared = {
       "The caller's own id of the resource: 1 to 128 printable ASCII characters, stored unchanged; omitted if not set",
     metadata:
       "The caller's own texts for the resource, by name: at most 20 of at most 500 characters, names of 1 to 40 characters a-z 0-9 _ . -; stored unchanged, and published in events, so without personal data; omitted if not set",
+    metadata_client_id: "The client whose credentials gave the metadata; omitted if it is the bank's",
+    client_metadata:
+      'What credentials of the client gave as metadata, in the same form; the bank sees it beside its own, which they do not see; omitted if not set',
     currency: 'ISO 4217 code in upper case',
     amount: `Greater than 0, ${meaning.inUnits}`,
     description: 'Free text, at most 255 characters; null: none',

@@ -14,10 +14,11 @@ export interface ClientRow extends Record<Text, string>, Record<Optional, string
   client_type: 'Retail' | 'Corporate';
   ussd_status: 'active' | 'inactive';
   metadata: Record<string, string> | null;
+  client_metadata: Record<string, string> | null;
 }
 
 export const clientColumns =
-  'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, created_at, updated_at, erased_at';
+  'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, client_metadata, created_at, updated_at, erased_at';
 
 const columns = clientColumns.split(', ') as (keyof ClientRow)[];
 
@@ -31,7 +32,7 @@ export const foreignFields = {
 } as const;
 
 /** Callers see these only if they are set. */
-const shownIfSet: readonly string[] = ['external_id', 'metadata', 'erased_at'];
+const shownIfSet: readonly string[] = ['external_id', 'metadata', 'client_metadata', 'erased_at'];
 
 /** The filters of clients, with `?` for the folded value. Each has its own index. */
 export const clientFilters = {
@@ -80,7 +81,7 @@ export function lockClient(
   return rowById(client, 'client', clientId, statement);
 }
 
-const mutableColumns = `first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, ${foldedColumns}`;
+const mutableColumns = `first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, client_metadata, updated_at, ${foldedColumns}`;
 
 const uniqueNames = ['clients_active_ussd_phone', 'clients_by_external_id'];
 

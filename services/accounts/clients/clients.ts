@@ -5,7 +5,7 @@ import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusa
 import { computeEtag } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { pickNames } from '#libs/contracts/names.ts';
+import { pickNames, showNamesTo } from '#libs/contracts/names.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
 import { type Asked, createEvent, done, type Outcome, refused, type Work } from '../outcome.ts';
@@ -94,15 +94,17 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (!row) return refused(clientNotFound(data.client_id));
   const gone = row.erased_at === null ? undefined : refusedFor(row.client_id, 'erased');
   if (gone) return refused(gone);
-  const changed = Object.entries(data.changes).filter(
+  const changes = bound === undefined ? data.changes : ownChanges(row, data.changes);
+  const changed = Object.entries(changes ?? data.changes).filter(
     ([field, value]) => value !== undefined && !isDeepStrictEqual(value, row[field as keyof Changes]),
   );
   // Otherwise a repeat of a change whose answer was lost would be refused (RFC 9110, 13.1.1).
-  if (changed.length > 0 && data.if_match?.includes(computeEtag(toClient(row))) === false)
+  if (changed.length > 0 && data.if_match?.includes(computeEtag(showNamesTo(bound, toClient(row)))) === false)
     return refused(
       refusal('version_mismatch', `client ${data.client_id} has changed: If-Match does not name its current version`),
     );
-  const violations = findViolations(row, data.changes);
+  if (changes === undefined) return refused(onlyTheBankActivates);
+  const violations = findViolations(row, changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
   if (changed.length === 0) return done(toClient(row), [], { changed_fields: [] });
   if (isUnapproved(context, 'client_contact') && changed.some(isContact)) return refused(approvalRequired());
@@ -120,6 +122,21 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
 /** Switching the USSD phone off only protects the client, and must not wait. */
 function isContact([field, value]: [string, unknown]): boolean {
   return contactFields.includes(field) && value !== 'inactive';
+}
+
+const onlyTheBankActivates = refusal(
+  'insufficient_scope',
+  'credentials bound to one client cannot make a USSD phone active: only the bank can, once it knows whose it is',
+);
+
+/**
+ * Returns the changes that a client's own credentials make: another USSD phone is inactive, so that it does not matter, nor
+ * show, whether another client has it active. Returns undefined if they would activate one.
+ */
+function ownChanges(row: ClientRow, changes: Changes): Changes | undefined {
+  const isOtherPhone = changes.ussd_phone_number !== undefined && changes.ussd_phone_number !== row.ussd_phone_number;
+  if (changes.ussd_status === 'active' && (isOtherPhone || row.ussd_status === 'inactive')) return undefined;
+  return isOtherPhone && row.client_type === 'Retail' ? { ...changes, ussd_status: 'inactive' } : changes;
 }
 
 function findViolations(row: ClientRow, changes: Changes): Violation[] {

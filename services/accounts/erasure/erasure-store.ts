@@ -34,7 +34,7 @@ const texts = ['first_name', 'last_name', 'company_name', 'registration_number',
 export async function eraseClientRow(client: Queries, clientId: string, now: string): Promise<ClientRow> {
   const { rows } = await client.query<ClientRow>(
     `update clients set ${texts.map((field) => `${field} = case when ${field} is not null then $2 end`).join(', ')},
-       (${foldedColumns}) = (null, null, null, null, null, 0), ussd_phone_number = null, ussd_status = 'inactive', external_id = null, metadata = null, erased_at = coalesce(erased_at, $3), updated_at = coalesce(erased_at, $3)
+       (${foldedColumns}) = (null, null, null, null, null, 0), ussd_phone_number = null, ussd_status = 'inactive', external_id = null, metadata = null, client_metadata = null, erased_at = coalesce(erased_at, $3), updated_at = coalesce(erased_at, $3)
      where client_id = $1 returning ${clientColumns}`,
     [clientId, erasedText, now],
   );
@@ -50,13 +50,14 @@ export async function eraseClientRow(client: Queries, clientId: string, now: str
 export async function eraseReplies(client: Queries, row: ClientRow): Promise<number> {
   const { updated_at: _updated, created_at: _created, ...shown } = toClient(row);
   const { rowCount } = await client.query(
-    `update commands set reply = jsonb_set(reply::jsonb, '{data}', (reply -> 'data')::jsonb - '{external_id,metadata}'::text[]
+    `update commands set reply = jsonb_set(reply::jsonb, '{data}', (reply -> 'data')::jsonb - '{external_id,metadata,client_metadata}'::text[]
        || case when shown(reply, 'note_id') is not null then jsonb_build_object('note', $3::text)
           when shown(reply, 'account_id') is not null then '{}'
           when shown(reply, 'key_id') is not null then jsonb_build_object('name', $3::text) else $2::jsonb end)
      where shown(reply, 'client_id') = $1 and shown(reply, 'client_id') is not null
        and (coalesce(shown(reply, 'contact_number'), shown(reply, 'note'), shown(reply, 'name')) <> $3::text
-         or shown(reply, 'external_id') is not null or shown(reply, 'metadata') is not null)`,
+         or shown(reply, 'external_id') is not null or shown(reply, 'metadata') is not null
+         or shown(reply, 'client_metadata') is not null)`,
     [row.client_id, JSON.stringify(shown), erasedText],
   );
   return rowCount ?? 0;

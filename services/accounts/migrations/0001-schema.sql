@@ -16,7 +16,8 @@ create table clients (
   ussd_phone_number   text collate "C",
   ussd_status         text not null default 'inactive' check (ussd_status in ('active', 'inactive')),
   external_id         text collate "C",
-  metadata            json, -- not jsonb: a repeat returns the keys in the order in which they were sent
+  metadata            json, -- the bank's; not jsonb: a repeat returns the keys in the order in which they were sent
+  client_metadata     json, -- given by credentials of the client
   erased_at           timestamptz,
   created_at          timestamptz not null,
   updated_at          timestamptz not null,
@@ -52,6 +53,7 @@ create table accounts (
   state          text not null default 'opening' check (state in ('opening', 'open', 'refused')),
   external_id    text collate "C",
   metadata       json,
+  client_metadata json,
   created_at     timestamptz not null,
   updated_at     timestamptz not null
 ) with (fillfactor = 90);
@@ -61,6 +63,8 @@ create unique index accounts_number on accounts (account_number) where state <> 
 create unique index accounts_by_external_id on accounts (external_id) where external_id is not null and state <> 'refused';
 create index accounts_list on accounts (created_at, account_id) where state = 'open';
 create index accounts_by_client on accounts (client_id, created_at, account_id) where state = 'open';
+-- Few rows: for the number of accounts that credentials of a client open.
+create index accounts_opening on accounts (client_id) where state = 'opening';
 create index accounts_by_type on accounts (account_type, created_at, account_id) where state = 'open';
 create index accounts_by_status on accounts (status, created_at, account_id) where state = 'open';
 create index accounts_by_currency on accounts (currency, created_at, account_id) where state = 'open';
@@ -271,6 +275,54 @@ begin
   raise exception 'accounts.% is append-only: % is refused', tg_table_name, tg_op using errcode = 'restrict_violation';
 end $$;
 
+-- What is final stays final, whichever columns a role may update. The triggers run after the change, because those before it
+-- would lock every row.
+create function refuse_final() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
+begin
+  raise exception 'accounts.%: % is refused, because the row is final', tg_table_name, tg_name using errcode = 'restrict_violation';
+end $$;
+
+create trigger unrevoking after update of revoked_at on api_keys for each row
+  when (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at) execute function refuse_final();
+create trigger extending after update of expires_at on api_keys for each row
+  when (new.expires_at > old.expires_at) execute function refuse_final();
+create trigger going_back after update of version on api_keys for each row
+  when (new.version < old.version) execute function refuse_final();
+create trigger telling_again after update of expiry_told on api_keys for each row
+  when (old.expiry_told and not new.expiry_told) execute function refuse_final();
+create trigger restoring after update on clients for each row
+  when (old.erased_at is not null and (new.erased_at, new.first_name, new.last_name, new.company_name, new.registration_number, new.email, new.contact_number,
+      new.address, new.ussd_phone_number, new.ussd_status, new.external_id, new.metadata::text, new.client_metadata::text)
+    is distinct from (old.erased_at, old.first_name, old.last_name, old.company_name, old.registration_number, old.email, old.contact_number,
+      old.address, old.ussd_phone_number, old.ussd_status, old.external_id, old.metadata::text, old.client_metadata::text)) execute function refuse_final();
+create trigger reopening after update of state, status_version on accounts for each row
+  when (old.state <> 'opening' and new.state <> old.state or new.status_version < old.status_version) execute function refuse_final();
+create trigger deciding_again after update of status, decided_by, decided_at, reason on approvals for each row
+  when (old.status <> 'Waiting' and ((new.status, new.decided_by, new.decided_at) is distinct from (old.status, old.decided_by, old.decided_at)
+    or new.reason is distinct from old.reason and new.reason is distinct from '(erased)')) execute function refuse_final();
+create trigger ending_again after update of outcome on approvals for each row
+  when (old.outcome is not null and new.outcome ->> 'status' is distinct from old.outcome ->> 'status') execute function refuse_final();
+create trigger claiming_again after update of key_claimed_at on approvals for each row
+  when (old.key_claimed_at is not null and new.key_claimed_at is distinct from old.key_claimed_at) execute function refuse_final();
+create trigger deciding_again after update of state, decided_by, decided_at, drop_reason on dead_letters for each row
+  when (old.state <> 'open' and (new.state, new.decided_by, new.decided_at, new.drop_reason) is distinct from (old.state, old.decided_by, old.decided_at, old.drop_reason))
+  execute function refuse_final();
+create trigger forgetting after update of reply on commands for each row
+  when (old.reply is not null and new.reply is null) execute function refuse_final();
+create trigger deleting after delete on commands for each row when (old.reply is not null) execute function refuse_final();
+
+-- The hash of a key changes once: when the requester of the approval that created it first reads its secret, before any use.
+create function refuse_another_secret() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
+begin
+  if old.last_used_at is null and old.revoked_at is null and exists (
+    select from approvals a where a.status = 'Approved' and a.key_claimed_at is null and a.outcome -> 'data' ->> 'key_id' = new.key_id)
+  then return null; end if;
+  raise exception 'accounts.api_keys: the secret of % is final', new.key_id using errcode = 'restrict_violation';
+end $$;
+
+create trigger changing_the_secret after update of secret_hash on api_keys for each row
+  when (new.secret_hash <> old.secret_hash) execute function refuse_another_secret();
+
 -- The only change of an audit record: an erasure replaces its details with the erasure's own id.
 create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
 begin
@@ -332,7 +384,7 @@ alter table audit enable always trigger audit_linked;
 -- The fields of a request without texts written by a caller.
 create function without_texts(fields jsonb) returns jsonb language sql immutable set search_path = pg_catalog
   return (select coalesce(jsonb_object_agg(key, case when key in ('description', 'reference', 'reason', 'note', 'name', 'external_id') and jsonb_typeof(value) = 'string'
-    then to_jsonb('(erased)'::text) when key = 'metadata' and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}' else value end), '{}'::jsonb) from jsonb_each(fields));
+    then to_jsonb('(erased)'::text) when key in ('metadata', 'client_metadata') and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}' else value end), '{}'::jsonb) from jsonb_each(fields));
 
 -- Erases the personal data of a client in columns that the service's role may never change, so it runs as the owner. An approval
 -- that is still Waiting does not change: the request must be sent as it was made, and it expires within a day.
@@ -372,7 +424,8 @@ begin
       returning c.command_id
   )
   select (select count(*) from erased), (select count(*) from replied) into approvals, kept_replies;
-  update accounts.accounts set external_id = null, metadata = null where client_id = client and (external_id is not null or metadata is not null);
+  update accounts.accounts set external_id = null, metadata = null, client_metadata = null
+    where client_id = client and (external_id is not null or metadata is not null or client_metadata is not null);
   update api_keys set name = '(erased)' where client_id = client and name <> '(erased)';
 end $$;
 revoke all on function erase_records(text, text) from public;

@@ -8,16 +8,17 @@ import { insertRows } from '#libs/postgres/rows.ts';
 /** SQL of accounts and their status history. */
 
 export const accountColumns =
-  'account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at';
+  'account_id, client_id, account_number, account_type, currency, status, external_id, metadata, client_metadata, created_at, updated_at';
 
-export type AccountRow = Omit<AccountMaster, 'external_id' | 'metadata'> & {
-  external_id: string | null;
-  metadata: Record<string, string> | null;
+type MasterNames = Pick<AccountMaster, 'external_id' | 'metadata' | 'client_metadata'>;
+export type AccountRow = Omit<AccountMaster, keyof MasterNames> & {
+  [N in keyof MasterNames]-?: NonNullable<MasterNames[N]> | null;
 };
 
 /** Converts a row to the account that callers see. */
-export function toAccountMaster({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
-  return { ...row, ...pickNames({ external_id, metadata }), created_at, updated_at };
+export function toAccountMaster(row: AccountRow): AccountMaster {
+  const { external_id, metadata, client_metadata, created_at, updated_at, ...rest } = row;
+  return { ...rest, ...pickNames({ external_id, metadata, client_metadata }), created_at, updated_at };
 }
 
 /**

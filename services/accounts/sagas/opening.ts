@@ -29,26 +29,54 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     client,
     asked.map(({ data }) => data.client_id),
   );
-  const findRefusal = ({ context, data }: Asked<MessageData<'open_account'>>) => {
+  const room = await readRoom(client, asked);
+  const refusals = asked.map(({ context, data }) => {
     const { client_id } = data;
-    const isOwn = context.bound_client_id === undefined || context.bound_client_id === client_id;
-    return isOwn
-      ? (refusedFor(client_id, clients.get(client_id)) ?? unapproved(context, data))
-      : clientNotFound(client_id);
-  };
+    const bound = context.bound_client_id;
+    if (bound !== undefined && bound !== client_id) return clientNotFound(client_id);
+    const found = refusedFor(client_id, clients.get(client_id)) ?? unapproved(context, data);
+    if (found !== undefined || bound === undefined) return found;
+    const left = room.get(bound) ?? 0;
+    room.set(bound, left - 1);
+    return left > 0 ? undefined : noRoom;
+  });
   const numbers = await insertAll(
     client,
-    asked.filter((one) => findRefusal(one) === undefined),
+    asked.filter((_, i) => refusals[i] === undefined),
   );
-  return asked.map(({ context, data }) => {
+  return asked.map(({ context, data }, i) => {
     const account_number = numbers.get(data.account_id);
-    if (account_number === undefined) return refused(findRefusal({ context, data }) ?? clientNotFound(data.client_id));
+    if (account_number === undefined) return refused(refusals[i] ?? clientNotFound(data.client_id));
     if (typeof account_number !== 'string') return refused(account_number);
     const { account_id, client_id, account_type, currency, status, initial_deposit, migrated } = data;
     const account = { account_id, client_id, account_number, account_type, currency, status };
     const payload = { ...account, initial_deposit, migrated };
     return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
   });
+}
+
+/** Credentials of a client open accounts until it has this many. */
+const maxByClient = 20;
+const noRoom = refusal(
+  'insufficient_scope',
+  `the client has ${maxByClient} accounts: credentials bound to it cannot open more, only the bank can`,
+);
+
+/** Returns how many accounts credentials bound to these clients may still open. Others of them wait for the commit. */
+async function readRoom(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Map<string, number>> {
+  const bound = [...new Set(asked.flatMap(({ context }) => context.bound_client_id ?? []))].sort();
+  if (bound.length === 0) return new Map();
+  await client.query(
+    "select pg_advisory_xact_lock(hashtextextended('openings by ' || id, 0)) from unnest($1::text[]) as id",
+    [bound],
+  );
+  const { rows } = await client.query<{ id: string; room: number }>(
+    `select id, $2::int - (select count(*)::int from accounts where client_id = id and state = 'open')
+       - (select count(*)::int from accounts where client_id = id and state = 'opening') as room
+     from unnest($1::text[]) as id`,
+    [bound, maxByClient],
+  );
+  return new Map(rows.map(({ id, room }) => [id, room]));
 }
 
 /** The ledger checks the sum of the person's day as well, but after the account has its number. */
@@ -78,10 +106,12 @@ async function insertAll(
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
     if (draws === maxDraws) throw new TypeError(`no unused account number after ${maxDraws} attempts`);
     const drawn = rest.map(({ context, data }): AccountRow => {
-      const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
+      const { account_id, client_id, account_type, currency, status } = data;
+      const { external_id = null, metadata = null, client_metadata = null } = data;
       const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
       const account = { account_id, client_id, account_number, account_type, currency, status };
-      return { ...account, external_id, metadata, created_at: context.time, updated_at: context.time };
+      const names = { external_id, metadata, client_metadata };
+      return { ...account, ...names, created_at: context.time, updated_at: context.time };
     });
     const inserted = await insertOpenings(client, drawn);
     const others = drawn.filter(({ account_id }) => !inserted.has(account_id));

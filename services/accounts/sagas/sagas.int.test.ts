@@ -102,6 +102,26 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
   ]);
 });
 
+test('credentials of a client open accounts until it has 20, also concurrently in two processes; the bank opens more', async () => {
+  // contract: permission-42
+  const own = await newClient(bank);
+  const second = bank.process();
+  await newAccount(bank, own);
+  const copies = Array.from({ length: 30 }, () => {
+    const data = openAccountCommand(own, { initial_deposit: '0' });
+    return messageFor('open_account', data, { message_id: data.account_id, bound_client_id: own });
+  });
+  await Promise.all([bank.handleCommands(copies.slice(0, 15)), second.handleCommands(copies.slice(15))]);
+  const refusals = copies.flatMap((copy) =>
+    [bank, second].flatMap((process) => process.repliesTo(copy.headers['correlation-id'] ?? '')),
+  );
+  expect(refusals).toHaveLength(11);
+  for (const reply of refusals) expect(reply).toMatchObject({ ok: false, refusal: { code: 'insufficient_scope' } });
+  const { rows } = await bank.pool.query('select from accounts where client_id = $1', [own]);
+  expect(rows).toHaveLength(20);
+  await newAccount(bank, own);
+});
+
 test('fifty openings with one key in two processes create one account; all get a reply, and only one reply is not marked as a repeat', async () => {
   const second = bank.process();
   const data = openAccountCommand(client_id);

@@ -109,21 +109,22 @@ export function facts(pairs: readonly Fact[]): Html {
 export const fieldWords = (name: string): string =>
   `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replaceAll('_', ' ');
 
-/** The properties external_id and metadata. */
-export function ownNames({
-  external_id,
-  metadata,
-}: {
+type Texts = Record<string, string> | null | undefined;
+
+/** The properties external_id and metadata, and the metadata that the client gave. */
+export function ownNames(names: {
   external_id?: string | null | undefined;
-  metadata?: Record<string, string> | null | undefined;
+  metadata?: Texts;
+  client_metadata?: Texts;
 }): Fact[] {
-  const texts = Object.entries(metadata ?? {});
+  const show = (metadata: Texts) => {
+    const texts = Object.entries(metadata ?? {});
+    return texts.length > 0 && html`${texts.map(([key, text]) => html`<span class="long">${key}: ${text}</span><br>`)}`;
+  };
   return [
-    ['External id', external_id],
-    [
-      'Metadata',
-      texts.length > 0 && html`${texts.map(([key, text]) => html`<span class="long">${key}: ${text}</span><br>`)}`,
-    ],
+    ['External id', names.external_id],
+    ['Metadata', show(names.metadata)],
+    ['Metadata of the client', show(names.client_metadata)],
   ];
 }
 

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { Refused, unavailable } from '../http/errors.ts';
+import type { Origin } from '../messages/encode.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
 import { approvalUrl, presentApproval } from './approvals.ts';
 import type { FirstAcceptanceTimes } from './first-acceptance-times.ts';
@@ -15,20 +16,25 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
   const show = createPresenter(endpoint.result) ?? ((data: unknown) => data);
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
 
-  const success = (reply: FastifyReply, { location }: Plan, data: unknown): void => {
+  const success = (reply: FastifyReply, { location }: Plan, data: unknown, { caller }: Origin): void => {
     if (location !== undefined && endpoint.success === 201) reply.header('location', location);
-    send(reply, endpoint.success, show(markVersion(reply, endpoint, data)), form);
+    const { boundClientId } = caller;
+    send(reply, endpoint.success, show(markVersion(reply, endpoint, data, boundClientId), boundClientId), form);
   };
 
   /** The outcome of the approved request, or the approval while there is none. */
-  const approved = (reply: FastifyReply, approval: Approval, plan: Plan, replayed: boolean): void => {
+  const approved = (
+    reply: FastifyReply,
+    { approval, plan, replayed }: Extract<WriteOutcome, { kind: 'approval' }>,
+    origin: Origin,
+  ): void => {
     const { approval_id, outcome } = approval;
     if (outcome === undefined) {
       reply.header('location', approvalUrl(approval_id));
       const secret = plan.secret !== undefined && !replayed ? { secret: plan.secret } : {};
-      return void send(reply, 202, { ...presentApproval(approval), ...secret });
+      return void send(reply, 202, { ...presentApproval(approval, origin.caller), ...secret });
     }
-    if (outcome.status === 'success') return success(reply, plan, outcome.data);
+    if (outcome.status === 'success') return success(reply, plan, outcome.data, origin);
     const { status: _status, ...refusal } = outcome;
     throw new Refused(refusal);
   };
@@ -41,7 +47,8 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
       throw outcomeUnknown(plan.resource, hasKey, plan.location);
     const { acceptedAt } = input;
     reply.headers({ location: plan.location, 'retry-after': '1' });
-    send(reply, 202, show(plan.pending(hasKey ? acceptanceTimes.first(plan.id, acceptedAt) : acceptedAt)), form);
+    const pending = plan.pending(hasKey ? acceptanceTimes.first(plan.id, acceptedAt) : acceptedAt);
+    send(reply, 202, show(pending, origin.caller.boundClientId), form);
   };
 
   return async (write: Write, outcome: WriteOutcome, reply: FastifyReply): Promise<void> => {
@@ -49,9 +56,9 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
     if (outcome.kind === 'failed') return unknown(reply, write, outcome.stage);
     if (outcome.replayed && origin.idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'approval') return approved(reply, outcome.approval, outcome.plan, outcome.replayed);
+    if (outcome.kind === 'approval') return approved(reply, outcome, origin);
     const { data, replayed } = outcome;
-    success(reply, plan, plan.enrichResponse ? await plan.enrichResponse(data, replayed, origin) : data);
+    success(reply, plan, plan.enrichResponse ? await plan.enrichResponse(data, replayed, origin) : data, origin);
   };
 }
 

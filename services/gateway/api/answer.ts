@@ -4,6 +4,7 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { accountEtag, computeEtag, isKnown, parseIfMatch } from '#libs/contracts/etag.ts';
+import { showNamesTo } from '#libs/contracts/names.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
@@ -26,12 +27,19 @@ export function send(
 }
 
 /**
- * Sets the ETag of a response that shows a versioned resource, and returns what is shown of it. An account's reply has the
+ * Sets the ETag of a response that shows a versioned resource to a caller, who may be bound to a client, and returns what is
+ * shown of it. An account's reply has the
  * version of its status only for the tag; one from before 0.2.0 lacks it, and gets no tag.
  */
-export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): unknown {
+export function markVersion(
+  reply: FastifyReply,
+  { versioned }: Endpoint,
+  data: unknown,
+  bound: string | undefined,
+): unknown {
   if (!versioned) return data;
-  const { status_version, ...shown } = data as AccountReply | (Client & { status_version?: never });
+  const { status_version, ...all } = data as AccountReply | (Client & { status_version?: never });
+  const shown = showNamesTo(bound, all);
   if (!('account_id' in shown)) reply.header('etag', computeEtag(shown));
   else if (status_version !== undefined) reply.header('etag', accountEtag(shown, status_version));
   return shown;

@@ -15,7 +15,7 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
     });
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
-    return { ...plan, enrichResponse: async (approval: unknown) => presentApproval(approval as Approval) };
+    return { ...plan, enrichResponse: async (approval: unknown) => presentApproval(approval as Approval, caller) };
   };
   return {
     approve_request(input) {

@@ -1,7 +1,7 @@
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
-import { listScopes } from '../access/caller.ts';
+import { type Caller, listScopes } from '../access/caller.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
@@ -16,13 +16,13 @@ import { type Page, queryById, type ReadDependencies, type ReadInput, readPage }
 
 export const approvalUrl = (approvalId: string): string => `/admin/approvals/${approvalId}`;
 
-const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown): unknown =>
-  createPresenter(result)?.(data) ?? data;
+const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown, { boundClientId }: Caller): unknown =>
+  createPresenter(result)?.(data, boundClientId) ?? data;
 
 const amounts = ['amount', 'initial_deposit'];
 
 /** Converts an approval for REST: amounts in its outcome and request become numbers. */
-export function presentApproval(approval: Approval): Approval {
+export function presentApproval(approval: Approval, caller: Caller): Approval {
   const { request, outcome } = approval;
   const body = Object.entries(request.body).map(([name, value]) => [
     name,
@@ -33,7 +33,7 @@ export function presentApproval(approval: Approval): Approval {
   const { status_version: _ofEtag, ...data } = outcome.data;
   return {
     ...shown,
-    outcome: { ...outcome, data: presentAs(endpoints[request.operation], data) as typeof data },
+    outcome: { ...outcome, data: presentAs(endpoints[request.operation], data, caller) as typeof data },
   };
 }
 
@@ -47,7 +47,7 @@ export async function readApprovals(input: ReadInput, deps: ReadDependencies): P
     { ...input, query: { ...input.query, scopes: listScopes(input.origin.caller) } },
     deps,
   );
-  return { ...page, items: page.items.map((item) => presentApproval(item as Approval)) };
+  return { ...page, items: page.items.map((item) => presentApproval(item as Approval, input.origin.caller)) };
 }
 
 /** Reads an approval. The first time that its requester reads it, it includes the secret of the key that it created. */
@@ -58,7 +58,7 @@ export async function readApproval(
   const approval_id = pathId('approval_id', input.params);
   const { approval, has_unread_key } = await findApproval(approval_id, input.origin, deps.forwarder);
   const api_key = has_unread_key && !input.isHead ? await claimKey(approval, input.origin, deps) : undefined;
-  return { ...presentApproval(approval), ...(api_key === undefined ? {} : { api_key }) };
+  return { ...presentApproval(approval, input.origin.caller), ...(api_key === undefined ? {} : { api_key }) };
 }
 
 /** Creates the secret. Returns undefined if another request was faster or the key is no longer active. */

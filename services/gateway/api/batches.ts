@@ -12,7 +12,7 @@ import { rulesFor } from '../access/four-eyes.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
 import { outcomeUnknown, send } from './answer.ts';
-import { checkNames } from './commands.ts';
+import { checkNames, namesBy } from './commands.ts';
 import type { FirstAcceptanceTimes } from './first-acceptance-times.ts';
 import type { Outcome } from './forward.ts';
 import { derivedBits, fingerprint } from './ids.ts';
@@ -30,7 +30,7 @@ type BodyItem = Body['items'][number];
 export type ItemPlan = ReturnType<ItemPlanners[keyof ItemPlanners]>;
 
 const { method, path } = endpoints.create_batch;
-const present = createPresenter(batchSchema) as (batch: Batch) => unknown;
+const present = createPresenter(batchSchema) as (batch: Batch, bound: string | undefined) => unknown;
 
 /**
  * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
@@ -83,14 +83,14 @@ export function batchHandler(
       mode: body.mode,
       actor: caller.actor,
       created_at: createdAt(results) ?? at.toISOString(),
-      ...pickNames(body),
+      ...namesBy(caller, body),
     };
     const batch = buildBatch(
       head,
       plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
     await otherRequests();
-    const shown = present(batch);
+    const shown = present(batch, caller.boundClientId);
     await otherRequests();
     send(reply, endpoints.create_batch.success, shown);
   }

@@ -4,13 +4,13 @@ import { identityFields } from '#libs/contracts/clients.ts';
 import { deadLettered, errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { bucketForKey, bucketOfId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
-import { pickNames } from '#libs/contracts/names.ts';
+import { type GivenNames, pickNames } from '#libs/contracts/names.ts';
 import type { Check } from '#libs/contracts/operations.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, listScopes } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { refuse } from '../http/errors.ts';
+import { refuse, refuseViolations } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
 import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
@@ -37,6 +37,30 @@ export interface CommandDependencies {
 export function checkNames(caller: Caller, given: boolean): void {
   if (!given || caller.boundClientId === undefined) return;
   throw refuse('insufficient_scope', 'credentials bound to one client cannot give an external_id');
+}
+
+/** Returns the names of a posting with the client whose credentials give them, for a response while it is Pending. */
+export function namesBy({ boundClientId }: Caller, given: GivenNames) {
+  const names = pickNames(given);
+  return names.metadata && boundClientId !== undefined ? { ...names, metadata_client_id: boundClientId } : names;
+}
+
+/**
+ * Returns the body about a client or account with whose metadata it is: the bank's, or that of the client whose
+ * credentials give it, under either name.
+ */
+function withWhose<B extends GivenNames>(caller: Caller, body: B): B {
+  const { metadata, client_metadata, ...rest } = body;
+  if (caller.boundClientId === undefined) {
+    if (client_metadata === undefined) return body;
+    throw refuse('insufficient_scope', 'only credentials bound to the client give client_metadata');
+  }
+  if (metadata !== undefined && client_metadata !== undefined)
+    throw refuseViolations([
+      { field: 'metadata', code: 'validation_failed', message: 'metadata cannot be given beside client_metadata' },
+    ]);
+  const own = client_metadata === undefined ? metadata : client_metadata;
+  return own === undefined ? body : ({ ...rest, client_metadata: own } as B);
 }
 
 /** Only the bank changes the identity of a client, which it has verified. */
@@ -68,7 +92,8 @@ const clientPlanners = {
     const { body, caller, ifMatch } = input;
     checkNames(caller, body.external_id !== undefined);
     checkIdentity(caller, body);
-    return planFor('client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
+    const changes = withWhose(caller, body);
+    return planFor('client_id', input, (client_id) => ({ client_id, changes, if_match: ifMatch }));
   },
   erase_client: (input) => planFor('client_id', input, (client_id) => ({ client_id })),
 } satisfies Partial<Planners>;
@@ -83,8 +108,11 @@ const accountPlanners = {
         'account_number and migrated are for accounts of another system: the scope accounts:import is required',
       );
     checkNames(caller, Boolean(body.external_id));
+    if (caller.boundClientId !== undefined && (body.status !== 'Active' || body.account_type === 'Loan'))
+      throw refuse('insufficient_scope', 'credentials bound to one client open Active accounts only, and no Loans');
+    const fields = withWhose(caller, body);
     knownForm('client', body.client_id);
-    return planCreate('account_id', bits, (account_id) => ({ account_id, ...body }));
+    return planCreate('account_id', bits, (account_id) => ({ account_id, ...fields }));
   },
   change_account_status({ params, body: { status, reason = null, note = null }, bits, ifMatch }) {
     const account_id = pathId('account_id', params);
@@ -142,7 +170,12 @@ const moneyPlanners = {
     );
     return {
       ...plan,
-      pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString() }),
+      pending: (acceptedAt) => ({
+        ...plan.data,
+        ...namesBy(caller, body),
+        status: 'Pending',
+        created_at: acceptedAt.toISOString(),
+      }),
     };
   },
 } satisfies Partial<Planners>;

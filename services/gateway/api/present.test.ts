@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { statusTransitionSchema } from '#libs/contracts/account-status.ts';
 import { accountSchema } from '#libs/contracts/accounts.ts';
 import { systemAccountSchema } from '#libs/contracts/books.ts';
 import { clientSchema } from '#libs/contracts/clients.ts';
@@ -29,5 +30,9 @@ test('fields that the schema marks as money are converted, also inside lists; ot
     amount: 5,
     description: '5.00',
   });
-  expect(createPresenter(clientSchema)).toBeUndefined();
+  expect(createPresenter(clientSchema)?.({ client_id: 'c', address: '5.00' })).toEqual({
+    client_id: 'c',
+    address: '5.00',
+  });
+  expect(createPresenter(statusTransitionSchema)).toBeUndefined();
 });

@@ -106,13 +106,14 @@ function health({ apiVersion }: RouteDependencies): Handler {
 
 function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies): Handler {
   const show = createPresenter(endpoint.result) ?? ((data: unknown) => data);
-  const showAll = (items: unknown) => (items as unknown[]).map(show);
+  const showAll = (items: unknown, bound: string | undefined) => (items as unknown[]).map((item) => show(item, bound));
   const ask = reader(name, endpoint);
   const isOfCustomers = isRecorded(name, endpoint);
   return async (request, reply) => {
     const given = internationalPhones(request.query as Record<string, unknown>, deps.homeCountry);
     const query = parseQuery(endpoint.query, given) as Record<string, unknown>;
     const origin = toOrigin(request);
+    const bound = origin.caller.boundClientId;
     const path = request.url.split('?', 1)[0] ?? '';
     const list = isPaged(endpoint) ? listName(path, query) : undefined;
     const { cursor } = query;
@@ -136,15 +137,15 @@ function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies)
     const answer = await ask(input, deps);
     if (list === undefined) {
       await record(answer);
-      const shown = markVersion(reply, endpoint, answer);
+      const shown = markVersion(reply, endpoint, answer, bound);
       if (answeredByVersion(request, reply)) return;
-      return void send(reply, endpoint.success, endpoint.shape === 'list' ? showAll(shown) : show(shown));
+      return void send(reply, endpoint.success, endpoint.shape === 'list' ? showAll(shown, bound) : show(shown, bound));
     }
     const page = answer as Page | Document;
     await record('item' in page ? page.item : page.items);
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
-    if ('item' in page) return void send(reply, endpoint.success, show(page.item));
-    send(reply, endpoint.success, showAll(page.items), { complete: page.complete });
+    if ('item' in page) return void send(reply, endpoint.success, show(page.item, bound));
+    send(reply, endpoint.success, showAll(page.items, bound), { complete: page.complete });
   };
 }
 

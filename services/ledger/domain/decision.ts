@@ -189,6 +189,7 @@ export function draftTransaction(
     external_id,
     metadata,
     batch_id: context.batch_id ?? null,
+    metadata_client_id: metadata === null ? null : (context.bound_client_id ?? null),
   };
 }
 

@@ -242,6 +242,7 @@ describe('deposit and withdrawal', () => {
         external_id: null,
         metadata: null,
         batch_id: null,
+        metadata_client_id: null,
       },
     ]);
     for (const entry of decision.entries)

@@ -97,6 +97,8 @@ export interface TransactionRecord {
   metadata: Record<string, string> | null;
   /** The batch that contained it as an item. */
   batch_id: string | null;
+  /** The client whose credentials gave the metadata; null: the bank's. */
+  metadata_client_id: string | null;
 }
 
 export interface EntryRecord {

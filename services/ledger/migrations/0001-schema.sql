@@ -65,6 +65,7 @@ create table transactions (
   metadata                json, -- not jsonb: a repeat returns the keys in the order in which they were sent
   hold_id                 uuid,
   batch_id                uuid,
+  metadata_client_id      uuid, -- the client whose credentials gave the metadata; null: the bank's
   constraint completed_or_why_not check ((status = 'Failed') = (failure_code is not null)),
   constraint completed_has_amount check (status = 'Failed' or (amount_minor is not null and currency is not null))
 );
@@ -175,7 +176,7 @@ create table audit_outbox (
 create type transaction_row as (
   transaction_id uuid, operation_id uuid, account_id uuid, counterparty_account_id uuid, transaction_type text, direction text, amount_minor bigint, amount_text text,
   currency text, description text, reference text, status text, failure_code text, failure_message text, failure_account_id uuid, reverses_transaction_id uuid,
-  idempotency_key text, fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid
+  idempotency_key text, fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid, metadata_client_id uuid
 );
 create type written_entry as (
   account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz
@@ -197,6 +198,16 @@ create trigger entries_append_only before update or delete or truncate on entrie
 create trigger transactions_append_only before update or delete or truncate on transactions for each statement execute function refuse_change();
 alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
+
+-- A hold that is no longer Active does not change, and nothing captured is given back.
+create function refuse_ended_hold() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+begin
+  raise exception 'ledger.holds: % is final', new.hold_id using errcode = 'restrict_violation';
+end $$;
+
+create trigger reviving after update on holds for each row
+  when (old.status <> 'Active' and (new.status, new.captured_minor) is distinct from (old.status, old.captured_minor) or new.captured_minor < old.captured_minor)
+  execute function refuse_ended_hold();
 
 -- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation are
 -- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence, not go
@@ -264,7 +275,8 @@ create view v_transactions as
     case when transaction_type in ('Transfer', 'Loan Payment') then 'trf_' || replace(operation_id::text, '-', '') end as transfer_id,
     transaction_type, direction, amount_minor, currency, description, reference, status, failure_code,
     'txn_' || replace(reverses_transaction_id::text, '-', '') as reverses_transaction_id, idempotency_key, actor, request_id, created_at,
-    external_id, metadata, 'hld_' || replace(hold_id::text, '-', '') as hold_id, 'bat_' || replace(batch_id::text, '-', '') as batch_id
+    external_id, metadata, 'hld_' || replace(hold_id::text, '-', '') as hold_id, 'bat_' || replace(batch_id::text, '-', '') as batch_id,
+    'cli_' || replace(metadata_client_id::text, '-', '') as metadata_client_id
   from transactions
   where failure_code is null or failure_code not in ('account_not_found', 'invalid_amount_precision', 'amount_too_large');
 

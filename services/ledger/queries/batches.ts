@@ -15,8 +15,15 @@ type ListedBatch = BatchRecord & {
   items: { currency: string | null; completed: number; failed: number; minor: string }[];
 };
 
-export function toBatchHead({ batch_id, mode, actor, created_at, ...names }: BatchRecord): BatchHead {
-  return { batch_id: prefixed('bat', batch_id), mode, actor, created_at, ...pickNames(names) };
+export function toBatchHead({ batch_id, mode, actor, created_at, bound_client_id, ...names }: BatchRecord): BatchHead {
+  const metadata_client_id = bound_client_id && names.metadata && prefixed('cli', bound_client_id);
+  return {
+    batch_id: prefixed('bat', batch_id),
+    mode,
+    actor,
+    created_at,
+    ...pickNames({ ...names, metadata_client_id }),
+  };
 }
 
 /** Lists batches, newest first. A bound caller sees those of its own client. */

@@ -566,7 +566,7 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
   expect(await count(`deliveries where webhook_id = '${kept.webhook_id}'`)).toBe(0);
   const failed = async (daysAgo: number) => {
     await harness.owner.query(
-      "insert into deliveries (webhook_id, event_id, event_type, ordering_key, status, finished_at) values ($1, gen_random_uuid(), 'x', 'x', 'Failed', clock_timestamp() - make_interval(hours => $2))",
+      "insert into deliveries (webhook_id, ordinal, event_id, event_type, ordering_key, status, finished_at) values ($1, 1000 + $2, gen_random_uuid(), 'x', 'x', 'Failed', clock_timestamp() - make_interval(hours => $2))",
       [kept.webhook_id, daysAgo * 24 + 1],
     );
     await sweep(harness.pool, retentionDays);

@@ -56,16 +56,20 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     from feeds f join webhooks w using (webhook_id)
     cross join lateral (select ${nextPositions(feed)} limit ${chunk}) p (reached, event_position, reached_time)
     where f.feed_id = $1
-  ), inserted as (
-    insert into deliveries (webhook_id, event_id, event_position, event_type, ordering_key, next_attempt_at)
-    select x.webhook_id, e.event_id, e.position, e.type, e.subject,
+  ), chosen as materialized (
+    select x.webhook_id, w.last_ordinal + row_number() over (order by n) as ordinal, e.event_id, e.position, e.type, e.subject,
       case when row_number() over (partition by e.subject order by n) = 1 and not exists (
         select from deliveries d
         where d.webhook_id = x.webhook_id and d.ordering_key = e.subject and d.status = 'Pending'
-      ) then clock_timestamp() end
-    from examined x join events e on e.position = x.event_position
+      ) then clock_timestamp() end as due_at
+    from examined x join webhooks w using (webhook_id) join events e on e.position = x.event_position
     where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
-    order by n
+  ), counted as (
+    update webhooks w set last_ordinal = c.last from (select webhook_id, max(ordinal) as last from chosen group by 1) c
+    where w.webhook_id = c.webhook_id
+  ), inserted as (
+    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
+    select webhook_id, ordinal, event_id, position, type, subject, due_at from chosen order by ordinal
   ), ended as (
     delete from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
       and (select count(*) from examined) < ${chunk} returning 1

@@ -6,6 +6,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { watchFaults } from '#libs/service/faults.ts';
 import { testEventKeys, testKeys } from '#libs/service/test/keys.ts';
+import { sealCursor } from '../queries/list-events.ts';
 import { completed, eventMessage, newId, opened, useWebhooks } from '../test/harness.ts';
 import { readEvent } from './read-event.ts';
 import { readUnsignedUntil, storeEvents, takeEvents } from './store-events.ts';
@@ -23,9 +24,12 @@ const harness = useWebhooks();
 const eventIds = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
 /** A cursor after all stored events. */
 const end = async () => {
-  const { rows } = await harness.owner.query<{ position: bigint }>('select position from event_head');
-  return `${(rows[0]?.position ?? 0n).toString(36)}-${Math.floor(Date.now() / 1000).toString(36)}`;
+  const { position, cursor_key } = await head();
+  return sealCursor(cursor_key, position, nowS());
 };
+const nowS = () => Math.floor(Date.now() / 1000);
+const head = async () =>
+  (await harness.owner.query<{ position: bigint; cursor_key: Buffer }>('select * from event_head')).rows[0]!;
 
 describe('events', () => {
   it('are the published CloudEvents, in the order of publication', async () => {
@@ -154,17 +158,22 @@ describe('events', () => {
   });
 
   it('a malformed cursor, one after the newest event, and one older than the retention are refused', async () => {
-    const cursor = await end();
-    const [position = '', issued = ''] = cursor.split('-');
-    const old = (Number.parseInt(issued, 36) - 401 * 86_400).toString(36);
-    for (const after of ['', 'x', '-', 'zzzzzzzzzzzz-1', `${position}z-${issued}`, `${position}-${old}`, '1;2-3']) {
+    const { position, cursor_key } = await head();
+    const day = 86_400;
+    const [beyond, old, kept] = [
+      sealCursor(cursor_key, position + 1n, nowS()),
+      sealCursor(cursor_key, position, nowS() - 401 * day),
+      sealCursor(cursor_key, position, nowS() - 399 * day),
+    ];
+    const ofAnotherBank = sealCursor(Buffer.alloc(32, 7), position, nowS());
+    const changed = kept.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    for (const after of ['', 'x', '-', '0-1', kept.slice(1), `${kept}A`, beyond, old, ofAnotherBank, changed]) {
       expect(await harness.send('list_events', { after, limit: 10 }), after).toMatchObject({
         ok: false,
         refusal: { code: 'invalid_cursor' },
       });
     }
-    const kept = (Number.parseInt(issued, 36) - 399 * 86_400).toString(36);
-    expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
+    expect((await harness.send('list_events', { after: kept, limit: 10 })).ok).toBe(true);
   });
 
   it('an event that the database refuses is not skipped: it waits, and all are stored in order', async () => {
@@ -285,6 +294,68 @@ describe('a caller bound to one client', () => {
       second,
     ]);
     expect((await harness.events({ account_id: other }, as(client))).items).toEqual([]);
+  });
+
+  it('sees no metadata that others gave, nor that it has changed, and its own', async () => {
+    // contract: names-9
+    const [client, account] = [newId('client'), newId('account')];
+    const metadata = { risk: 'high' };
+    const hold = {
+      hold_id: newId('hold'),
+      account_id: account,
+      amount: '1.00',
+      captured_amount: '0.00',
+      currency: 'USD',
+      status: 'Active' as const,
+      description: null,
+      reference: null,
+      expires_at: new Date().toISOString(),
+      created_at: new Date().toISOString(),
+      updated_at: new Date().toISOString(),
+      metadata,
+    };
+    const transfer = {
+      transfer_id: newId('transfer'),
+      from_account_id: newId('account'),
+      to_account_id: account,
+      amount: '1.00',
+      currency: 'USD',
+      description: null,
+      status: 'Completed' as const,
+      created_at: new Date().toISOString(),
+    };
+    const moved = (more: object) =>
+      eventMessage('corebanking.transfer.completed.v1', transfer.transfer_id, {
+        transfer: { ...transfer, ...more },
+        operation_id: newId('operation'),
+      });
+    const posted = completed(account, 1);
+    const withNames = JSON.parse(String(posted.value)) as { transaction: object };
+    Object.assign(withNames.transaction, { metadata });
+    const changed = (changed_fields: string[], more: object) =>
+      eventMessage('corebanking.client.updated.v1', client, {
+        client_id: client,
+        client_type: 'Retail',
+        changed_fields,
+        updated_at: new Date().toISOString(),
+        ...more,
+      });
+    await harness.take(
+      opened(account, client),
+      eventMessage('corebanking.hold.placed.v1', account, { hold, hold_version: 1 }),
+      signed({ ...posted, value: Buffer.from(JSON.stringify(withNames)) }),
+      moved({ metadata }),
+      moved({ metadata, metadata_client_id: newId('client') }),
+      changed(['email', 'metadata'], { metadata }),
+      changed(['client_metadata'], { metadata, client_metadata: { theme: 'own' } }),
+      moved({ metadata: { note: 'own' }, metadata_client_id: client }),
+    );
+    const { items } = await harness.events({}, as(client));
+    for (const { data } of items) expect(Object.keys(data)).not.toContain('batch_position');
+    const seen = JSON.stringify(items);
+    expect(seen).not.toMatch(/"risk"|"changed_fields":\[[^\]]*"metadata"/);
+    expect(seen).toMatch(/"client_metadata":\{"theme":"own"\}.*"metadata":\{"note":"own"\}/);
+    expect(JSON.stringify((await harness.events({ account_id: account })).items).match(/"risk"/g)).toHaveLength(4);
   });
 
   it('sees every event once of an account whose owner becomes known later', async () => {

@@ -1,4 +1,5 @@
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
+import { showNamesTo } from '#libs/contracts/names.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { readOwners } from './store-events.ts';
 
@@ -15,20 +16,36 @@ export async function showTo<Row extends { event: string | null; client_id: stri
   return rows.map((row) => {
     if (row.event === null || row.client_id === null) return row;
     const isOwn = (account: string) => owners.get(account) === row.client_id;
-    return { ...row, event: forClient(JSON.parse(row.event) as CloudEvent, isOwn) };
+    const event = forClient(JSON.parse(row.event) as CloudEvent, isOwn, row.client_id);
+    return { ...row, event: JSON.stringify(event) };
   });
 }
 
 /**
  * Keeps only entries of the client's own accounts. A status change has no reason or actor, a reversal no reason,
- * and a refusal no reason that concerns another client's account (contract: permission-27).
+ * and a refusal no reason that concerns another client's account (contract: permission-27). There is no metadata that others
+ * gave, nor that it has changed (contract: names-9), and no number that counts what the whole bank does.
  */
-function forClient(event: CloudEvent, isOwn: (account: string) => boolean): string {
-  const { type, data } = event;
+function forClient(event: CloudEvent, isOwn: (account: string) => boolean, clientId: string): CloudEvent {
+  const { type } = event;
+  const data = showNamesTo(clientId, event.data);
+  for (const name of ['transaction', 'transfer', 'account', 'hold']) {
+    const named = data[name];
+    if (typeof named === 'object' && named !== null) data[name] = showNamesTo(clientId, named);
+  }
+  if (Array.isArray(data['changed_fields']))
+    data['changed_fields'] = data['changed_fields'].filter((field) => field !== 'metadata');
   if (Array.isArray(data['entries']))
     data['entries'] = (data['entries'] as Entry[]).filter(({ account_id }) => isOwn(account_id));
   const isOfAccount = type.startsWith('corebanking.account.');
-  for (const name of ['actor', 'approved_by', 'request_channel', ...(isOfAccount ? ['reason', 'note'] : [])])
+  for (const name of [
+    'actor',
+    'approved_by',
+    'request_channel',
+    'batch_id',
+    'batch_position',
+    ...(isOfAccount ? ['reason', 'note'] : []),
+  ])
     delete data[name];
   const failedFor = data['failure_account_id'];
   const failedForOthers = typeof failedFor === 'string' && !isOwn(failedFor);
@@ -42,5 +59,5 @@ function forClient(event: CloudEvent, isOwn: (account: string) => boolean): stri
     posting['failure_code'] = 'destination_refused';
     if (name === 'transaction' && !isReversal) posting['transaction_type'] = 'Transfer';
   }
-  return JSON.stringify(event);
+  return { ...event, data };
 }

@@ -4,7 +4,9 @@
 -- that a reader does not see yet always has a higher position than every event that it sees.
 create table event_head (
   only_row boolean primary key default true check (only_row),
-  position bigint not null            -- the last assigned position
+  position bigint not null,           -- the last assigned position
+  -- Seals the cursors of GET /events. A change would make those that readers have stored invalid.
+  cursor_key bytea not null default sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
 );
 insert into event_head (position) values (0);
 
@@ -52,7 +54,8 @@ create table webhooks (
   secret_set_by           text not null,
   created_at              timestamptz not null,
   updated_at              timestamptz not null,
-  failing_since           timestamptz     -- the first failure after the last success
+  failing_since           timestamptz,    -- the first failure after the last success
+  last_ordinal            bigint not null default 0 -- of its deliveries, so that their ids do not count those of the bank
 );
 create index webhooks_by_creation on webhooks (created_at, webhook_id);
 create index webhooks_by_creator on webhooks (created_by) where status <> 'Deleted';
@@ -77,7 +80,7 @@ create index feeds_by_webhook on feeds (webhook_id, feed_id);
 -- determines the first Pending delivery of each ordering key. Only that one has a time for its next attempt.
 create table deliveries (
   webhook_id      text not null references webhooks,
-  ordinal         bigint generated always as identity,
+  ordinal         bigint not null,
   event_id        uuid not null,
   event_position  bigint,                 -- null: a test
   event_type      text not null,
@@ -111,3 +114,12 @@ create table dead_lettered_commands (
   command_id text primary key,
   created_at timestamptz not null default clock_timestamp()
 );
+
+-- A deleted webhook stays deleted.
+create function refuse_final() returns trigger language plpgsql set search_path = webhooks, pg_temp as $$
+begin
+  raise exception 'webhooks.%: % is refused, because the row is final', tg_table_name, tg_name using errcode = 'restrict_violation';
+end $$;
+
+create trigger reviving after update of status on webhooks for each row
+  when (old.status = 'Deleted' and new.status <> 'Deleted') execute function refuse_final();

@@ -1,3 +1,4 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
 import { matchEventTypes } from '#libs/contracts/event-feed.ts';
@@ -16,16 +17,39 @@ import type { Read } from './queries.ts';
  */
 const maxExamined = 10_000;
 
+const [ivBytes, placeBytes, tagBytes] = [12, 12, 16];
+
 /**
  * A cursor is a position in the order of events, and when it was issued, in seconds: it is valid for as long as events
- * are kept. It contains no secret: a caller who invents one still sees only its own events.
+ * are kept. It is sealed, because positions count the events of the whole bank, with a key that is stored beside them, so
+ * that it outlives every change of the configuration.
  */
-const formatCursor = (position: bigint, issuedS: number): string => `${position.toString(36)}-${issuedS.toString(36)}`;
+export function sealCursor(key: Buffer, position: bigint, issuedS: number): string {
+  const iv = randomBytes(ivBytes);
+  const cipher = createCipheriv('aes-256-gcm', key, iv);
+  const place = Buffer.alloc(placeBytes);
+  place.writeBigUInt64BE(position);
+  place.writeUInt32BE(issuedS, 8);
+  return Buffer.concat([iv, cipher.update(place), cipher.final(), cipher.getAuthTag()]).toString('base64url');
+}
 
-function parseCursor(cursor: string): { position: bigint; issuedS: number } | undefined {
-  const [, position = '', issued = ''] = /^([0-9a-z]{1,12})-([0-9a-z]{1,8})$/.exec(cursor) ?? [];
-  const place = Number.parseInt(position, 36);
-  return Number.isSafeInteger(place) ? { position: BigInt(place), issuedS: Number.parseInt(issued, 36) } : undefined;
+function openCursor(key: Buffer, cursor: string): { position: bigint; issuedS: number } | undefined {
+  const bytes = Buffer.from(cursor, 'base64url');
+  // A different encoding of the same bytes is not accepted either.
+  if (bytes.length !== ivBytes + placeBytes + tagBytes || bytes.toString('base64url') !== cursor) return undefined;
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
+  decipher.setAuthTag(bytes.subarray(-tagBytes));
+  try {
+    const place = Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]);
+    return { position: place.readBigUInt64BE(), issuedS: place.readUInt32BE(8) };
+  } catch {
+    return undefined;
+  }
+}
+
+interface Head {
+  position: bigint;
+  cursor_key: Buffer;
 }
 
 const invalid = (message: string): ReplyBody => ({
@@ -43,19 +67,19 @@ export async function listEvents(
   { after, types, account_id, limit }: MessageData<'list_events'>,
 ): Promise<ReplyBody> {
   const issuedS = Math.floor(now / 1000);
-  const place = after === undefined ? { position: 0n, issuedS } : parseCursor(after);
-  if (!place) return invalid('after is not a cursor of this list');
-  if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
-    return invalid('after is older than the events that are kept: begin without it');
   const client_id = context.bound_client_id ?? null;
-  const page = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
-    ok: true,
-    data: { items, cursor: formatCursor(position, issuedS), more },
-  });
   const readPage = async (client: Queries): Promise<ReplyBody> => {
-    const head = await client.query<{ position: bigint }>('select position from event_head');
-    const end = head.rows[0]?.position ?? 0n;
-    if (place.position > end) return invalid('after is not a cursor of this list');
+    const [head] = (await client.query<Head>('select position, cursor_key from event_head')).rows;
+    if (!head) throw new TypeError('event_head has no row');
+    const { position: end, cursor_key } = head;
+    const page = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
+      ok: true,
+      data: { items, cursor: sealCursor(cursor_key, position, issuedS), more },
+    });
+    const place = after === undefined ? { position: 0n, issuedS } : openCursor(cursor_key, after);
+    if (!place || place.position > end) return invalid('after is not a cursor of this list');
+    if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
+      return invalid('after is older than the events that are kept: begin without it');
     // The owner of an account may become known later, so the cursor does not advance.
     if (account_id !== undefined && !(await isShown(client, account_id, client_id)))
       return page([], place.position, false);

@@ -180,8 +180,10 @@ async function testWebhook({ client, now }: OwnWork, { webhook_id }: MessageData
     data: { webhook_id },
   };
   const { rows } = await client.query<Delivery>(
-    `insert into deliveries as d (webhook_id, event_id, event_type, ordering_key, body, next_attempt_at)
-     values ($1, $2::uuid, $3, 'test ' || $2::text, $4, clock_timestamp()) returning ${deliveryColumns}`,
+    `with counted as (
+       update webhooks set last_ordinal = last_ordinal + 1 where webhook_id = $1 returning last_ordinal
+     ) insert into deliveries as d (webhook_id, ordinal, event_id, event_type, ordering_key, body, next_attempt_at)
+     select $1, last_ordinal, $2::uuid, $3, 'test ' || $2::text, $4, clock_timestamp() from counted returning ${deliveryColumns}`,
     [webhook_id, event.id, event.type, event],
   );
   return done(rows[0]);

@@ -298,7 +298,7 @@ function bodyExamples(endpoint: Endpoint, changes: Json = {}): Record<string, Js
   const items = Object.entries(answerExamples(endpoint)).map(
     ([title, resource]) => [title, { ...resource, ...changes }] as const,
   );
-  const cursor = shape === 'feed' ? { cursor: '8m3-t7x2k1' } : {};
+  const cursor = shape === 'feed' ? { cursor: 'q0v3v0H0fVnXk2x6mB1cPpZ8o1Qw7u5h3rJm4t9cXyVbN2sKd8fLg6aE0iUoTr4' } : {};
   if (shape === 'page' || shape === 'list' || shape === 'feed')
     return { items: { value: { status: 'success', data: items.map(([, item]) => item), ...cursor } } };
   return Object.fromEntries(
