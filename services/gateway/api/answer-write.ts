@@ -1,5 +1,4 @@
 import type { FastifyReply } from 'fastify';
-import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
