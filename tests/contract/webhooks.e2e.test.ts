@@ -102,7 +102,7 @@ describe('GET /events', () => {
   });
 
   it('a cursor tells nobody how many events the bank has, and only those of the bank are accepted', async () => {
-    // contract: webhooks-26
+    // contract: webhooks-27
     const own = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: account.client_id })).api_key);
     const cursors: string[] = [];
     for (let i = 0; i < 3; i++) {
