@@ -297,7 +297,7 @@ const administrators = /^(postgres|root|admin|rdsadmin|cloudsqladmin|azure_super
 const effectiveLimit = 10n ** 13n;
 
 /** Reports whether a limit such as USD:9999999999999 is above every posting. */
-function isNoLimit(limit: string): boolean {
+export function isNoLimit(limit: string): boolean {
   const [currency = '', amount = ''] = limit.split(':');
   const minor = isCurrency(currency) ? toMinor(amount, currency) : undefined;
   return typeof minor === 'bigint' && minor > effectiveLimit;

@@ -97,7 +97,8 @@ run(
     auditRecords.start();
     const settings = appSettings(config, logger);
     const fourEyes = switchedOff(settings.fourEyes);
-    if (fourEyes.off.length > 0) logger.warn(fourEyes, 'no second person must approve these actions');
+    if (fourEyes.off.length > 0 && fourEyes.reason !== null)
+      logger.warn(fourEyes, 'no second person must approve these actions');
     const app = await createApp({
       ...settings,
       tokens: { ...settings.tokens, isEnded: endedTokens.isEnded },

@@ -23,11 +23,12 @@ export function addOperations(app: FastifyInstance): void {
   });
 }
 
-/** Says which actions one person may do alone, and why; nothing if there are none. */
+/** Says which actions one person may do alone, and why. Only a bank in development needs no reason, and is told nothing. */
 export function showSwitchedOff({ four_eyes: { off, reason } }: Operations): Html | false {
   return (
     off.length > 0 &&
-    html`<p class="notice wrong" role="status">No second person must approve: ${off.map((action) => actionWords[action]).join(', ')}. ${reason === null ? 'No reason is given.' : `Reason: ${reason}`}</p>`
+    reason !== null &&
+    html`<p class="notice wrong" role="status">No second person must approve: ${off.map((action) => actionWords[action]).join(', ')}. Reason: ${reason}</p>`
   );
 }
 

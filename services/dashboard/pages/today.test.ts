@@ -53,11 +53,7 @@ describe('the day', () => {
   });
 
   it.each([
-    [
-      'create_key',
-      undefined,
-      'Reversal, Unfreezing, Large posting, Erasure of a client, Contact of a client, Webhook. No reason is given.',
-    ],
+    ['create_key', undefined, undefined],
     [
       'none',
       'one branch <b>',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { approvalActions, isAboveLimit, rulesIn } from '#libs/contracts/approvals.ts';
+import { type ApprovalAction, approvalActions, isAboveLimit, rulesIn } from '#libs/contracts/approvals.ts';
 import type { Caller } from './caller.ts';
-import { type FourEyes, mayDecide, rulesFor } from './four-eyes.ts';
+import { type FourEyes, mayDecide, rulesFor, switchedOff } from './four-eyes.ts';
 
 const limits = new Map([
   ['KES', '1000000'],
@@ -51,4 +51,13 @@ test('people can decide; keys and machines can only if keys count as people', ()
   // contract: four-eyes-2
   expect([person, machine, key].map((caller) => mayDecide(caller, all))).toEqual([true, false, false]);
   expect([person, machine, key].map((caller) => mayDecide(caller, { ...all, keys: true }))).toEqual([true, true, true]);
+});
+
+test('an action is switched off if it is not named, or its limit is above every posting', () => {
+  // contract: four-eyes-6
+  const off = (actions: readonly ApprovalAction[], limits: [string, string][] = []) =>
+    switchedOff({ actions: new Set(actions), limits: new Map(limits), offReason: 'one employee' });
+  expect(off(approvalActions, [['USD', '1000000']])).toEqual({ off: [], reason: 'one employee' });
+  expect(off(approvalActions, [['USD', '9999999999999']]).off).toEqual(['post_above']);
+  expect(off(approvalActions.filter((action) => action !== 'webhook')).off).toEqual(['webhook']);
 });

@@ -1,5 +1,6 @@
 import { type ApprovalAction, type ApprovalRules, approvalActions } from '#libs/contracts/approvals.ts';
 import { dayIn } from '#libs/service/days.ts';
+import { isNoLimit } from '#libs/service/production.ts';
 import type { Caller } from './caller.ts';
 
 /** Whose actions may need a second person's approval, and who may give it (contract: four-eyes). Pure. */
@@ -38,6 +39,8 @@ export function mayDecide(caller: Caller, { keys }: FourEyes): boolean {
 }
 
 /** Returns the actions that one person may do alone, and why. */
-export function switchedOff({ actions, offReason }: Pick<FourEyes, 'actions' | 'offReason'>) {
-  return { off: approvalActions.filter((action) => !actions.has(action)), reason: offReason ?? null };
+export function switchedOff({ actions, limits, offReason }: Pick<FourEyes, 'actions' | 'limits' | 'offReason'>) {
+  const hasNoLimit = [...limits].some(([currency, amount]) => isNoLimit(`${currency}:${amount}`));
+  const isOff = (action: ApprovalAction) => !actions.has(action) || (action === 'post_above' && hasNoLimit);
+  return { off: approvalActions.filter(isOff), reason: offReason ?? null };
 }
