@@ -7,9 +7,12 @@ import { createKafka } from '#libs/kafka/client.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
+import { zoneConfig } from '#libs/service/bank-config.ts';
 import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
+import { calendarIn } from '#libs/service/days.ts';
 import { createLogger, errorMessage } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
+import { setCalendar } from './ledger/domain/calendar.ts';
 import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
 import { verifyEvents } from './ledger/verify/verify-events.ts';
@@ -36,6 +39,7 @@ export const verifyConfig = z.object({
   DATABASE_URL: url('postgres', 'postgresql')
     .optional()
     .describe('Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR'),
+  ...zoneConfig,
   LOCAL_DIR: z.string().default('.local').describe('Directory in which `npm start` writes connection.json'),
 });
 
@@ -54,6 +58,7 @@ function servers(config: Config): { databaseUrl: string; brokers: string[] | und
 async function main(): Promise<boolean> {
   const config = loadToolConfig(verifyConfig);
   const { databaseUrl, brokers } = servers(config);
+  setCalendar(calendarIn(config.BANK_TIME_ZONE));
   const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
   const openPool = (schema: string) =>
     createPool(

@@ -157,6 +157,7 @@ export interface Transaction {
   reference: string | null;
   status: 'Pending' | 'Completed' | 'Failed';
   created_at: string;
+  effective_date?: string;
   direction: 'debit' | 'credit';
   transfer_id?: string;
   counterparty_account_id?: string;
@@ -179,6 +180,7 @@ export interface Transfer {
   description: string | null;
   status: 'Pending' | 'Completed' | 'Failed';
   created_at: string;
+  effective_date?: string;
   reverses_transfer_id?: string;
   reversed_by_transfer_id?: string;
   hold_id?: string;
@@ -257,6 +259,7 @@ export interface Entry {
   currency: string;
   balance_after: number;
   created_at: string;
+  effective_date?: string;
 }
 
 export interface EntryLine {
@@ -271,6 +274,7 @@ export interface EntryLine {
   currency: string;
   balance_after: number;
   created_at: string;
+  effective_date?: string;
   transaction_type: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
   description: string | null;
   reference: string | null;
@@ -295,6 +299,8 @@ export interface Statement {
   currency: string;
   from: string | null;
   to: string | null;
+  effective_from?: string;
+  effective_to?: string;
   opening_balance: number;
   closing_balance: number;
   debit_total: number;
@@ -410,6 +416,7 @@ export interface Timeline {
     currency: string;
     balance_after: number;
     created_at: string;
+    effective_date?: string;
     account_number: string;
     account_type: string;
   }[];
@@ -638,6 +645,8 @@ export type ErrorCode =
   | 'too_many_holds'
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
+  | 'invalid_effective_date'
+  | 'day_closed'
   | 'invalid_transaction_type'
   | 'invalid_status_transition'
   | 'duplicate_ussd_phone'
@@ -786,13 +795,13 @@ export interface Calls {
   /** Notes on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:read. */
   listAccountNotes(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List the ledger entries of an account. Scope: transactions:read. */
-  listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
+  listEntries(input: { account_id: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
   /** Get the balance of an account, now or at a time. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string }, options?: CallOptions): Promise<BalanceAt>;
-  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429. Scope: transactions:read. */
-  getStatement(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
+  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429. Scope: transactions:read. */
+  getStatement(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
   /** Get a statement of an account for a period, as an HTML page made for paper. */
-  getStatementHtml(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<string>;
+  getStatementHtml(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<string>;
   /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
@@ -804,6 +813,8 @@ export interface Calls {
     transfer_id?: string;
     from?: string;
     to?: string;
+    effective_from?: string;
+    effective_to?: string;
     min_amount?: number;
     max_amount?: number;
     idempotency_key?: string;
@@ -822,17 +833,26 @@ export interface Calls {
     currency?: string | null;
     description?: string | null;
     reference?: string | null;
+    effective_date?: string | null;
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
-  reverseTransaction(input: { transaction_id: string; reason: string; external_id?: string | null; metadata?: Record<string, string> | null }, options?: CallOptions): Promise<Transaction>;
+  reverseTransaction(input: {
+    transaction_id: string;
+    reason: string;
+    effective_date?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
+  }, options?: CallOptions): Promise<Transaction>;
   /** List transfers. The list has no index without `account_id` or `external_id`. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
     status?: 'Pending' | 'Completed' | 'Failed';
     from?: string;
     to?: string;
+    effective_from?: string;
+    effective_to?: string;
     external_id?: string;
     limit?: number;
     cursor?: string;
@@ -847,6 +867,7 @@ export interface Calls {
     amount: number;
     currency?: string | null;
     description?: string | null;
+    effective_date?: string | null;
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Transfer>;
@@ -879,6 +900,7 @@ export interface Calls {
     to_account_id?: string | null;
     final?: boolean;
     description?: string | null;
+    effective_date?: string | null;
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<CapturedHold>;
@@ -895,6 +917,7 @@ export interface Calls {
         currency?: string | null;
         description?: string | null;
         reference?: string | null;
+        effective_date?: string | null;
         external_id?: string | null;
         metadata?: Record<string, string> | null;
       };
@@ -904,6 +927,7 @@ export interface Calls {
         amount: number;
         currency?: string | null;
         description?: string | null;
+        effective_date?: string | null;
         external_id?: string | null;
         metadata?: Record<string, string> | null;
       };
@@ -940,7 +964,7 @@ export interface Calls {
   /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -1046,7 +1070,7 @@ export interface Calls {
   signIn(input: { session_id: string }, options?: CallOptions): Promise<{
     session_id: string;
     actor: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate')[];
   }>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
   signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { eventDay, shownDay } from './days.ts';
 import { money } from './money.ts';
 import { event, example } from './subject.ts';
 
@@ -22,6 +23,7 @@ export const entrySchema = z.object({
   currency: z.string(),
   balance_after: money,
   created_at: z.string(),
+  ...shownDay,
 });
 export type Entry = z.infer<typeof entrySchema>;
 
@@ -30,6 +32,7 @@ export type Entry = z.infer<typeof entrySchema>;
  * accounts must not be disclosed.
  */
 export const eventEntry = entrySchema.omit({ balance_after: true }).extend({
+  ...eventDay,
   created_at: event.moment,
   entry_id: event.entryId,
   operation_id: event.idField('operation'),

@@ -27,6 +27,8 @@ export const errorCodes = {
   too_many_holds: { status: 400, title: 'Too Many Holds' },
   amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
   balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
+  invalid_effective_date: { status: 400 },
+  day_closed: { status: 400, title: 'Day Closed' },
   invalid_transaction_type: { status: 400 },
   invalid_status_transition: { status: 400 },
   duplicate_ussd_phone: { status: 400, title: 'Duplicate USSD Phone' },

@@ -128,6 +128,11 @@ export const reference = text(0, 100).nullish();
 /** An id of any kind. A malformed id is reported as not found, not as a violation. */
 export const id = z.string().meta({ pattern: textWithoutNul });
 
+/** A day of the bank. Postgres has no year 0. */
+export const day = z.iso
+  .date({ error: 'must be a day such as 2026-01-31' })
+  .refine((value) => value >= '0001', 'must be in the years 1 to 9999');
+
 /** A time in a body, converted to UTC with three decimals. */
 export const moment = z.iso
   .datetime({ offset: true, error: 'must be an ISO 8601 time' })

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenDay } from './days.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
@@ -108,6 +109,7 @@ export const holdEndpoints = {
       to_account_id: field.id.nullish().meta({ description: 'The destination of a transfer; a withdrawal if omitted' }),
       final: z.boolean().default(true).meta({ description: 'false: the remaining amount stays held' }),
       description: field.description,
+      ...givenDay,
       ...givenNames,
     }),
     description:
@@ -173,6 +175,7 @@ export const holdMessages = {
       to_account_id: message.accountId.nullable(),
       final: z.boolean(),
       description: message.text,
+      ...givenDay,
       ...givenNames,
     },
     capturedHoldSchema,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenDay } from './days.ts';
 import { givenNames } from './names.ts';
 import { type EndpointRows, example, type Meanings, message } from './subject.ts';
 import { text } from './texts.ts';
@@ -11,7 +12,7 @@ export const reversalEndpoints = {
     route: 'POST /transactions/:transaction_id/reversal',
     summary: 'Reverse a transaction',
     scope: 'transactions:reverse',
-    body: z.strictObject({ reason: text(1, 255, { lines: true }), ...givenNames }),
+    body: z.strictObject({ reason: text(1, 255, { lines: true }), ...givenDay, ...givenNames }),
     success: 201,
     errors: [
       'not_reversible',
@@ -20,6 +21,8 @@ export const reversalEndpoints = {
       'inactive_account',
       'balance_limit_exceeded',
       'amount_exceeds_outstanding',
+      'invalid_effective_date',
+      'day_closed',
     ],
     answers: {
       reversal: {
@@ -35,7 +38,13 @@ export const reversalEndpoints = {
 
 export const reversalMessages = {
   reverse_transaction: message.ledger.command(
-    { transaction_id: message.id, reverses_transaction_id: message.transactionId, reason: z.string(), ...givenNames },
+    {
+      transaction_id: message.id,
+      reverses_transaction_id: message.transactionId,
+      reason: z.string(),
+      ...givenDay,
+      ...givenNames,
+    },
     transactionSchema,
   ),
 };

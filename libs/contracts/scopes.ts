@@ -23,6 +23,7 @@ const holders = {
   'ops:manage': 'bank',
   'approvals:write': 'bank',
   'webhooks:manage': 'anyone',
+  'transactions:backdate': 'bank',
 } as const satisfies Record<string, 'anyone' | 'bank'>;
 
 export type Scope = keyof typeof holders;

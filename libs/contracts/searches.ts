@@ -5,7 +5,15 @@ export const searchedRows = 200_000;
 
 /** Filters without an index. */
 const filters: { [N in MessageName]?: readonly string[] } = {
-  list_transactions: ['transaction_type', 'currency', 'actor', 'min_amount', 'max_amount'],
+  list_transactions: [
+    'transaction_type',
+    'currency',
+    'actor',
+    'min_amount',
+    'max_amount',
+    'effective_from',
+    'effective_to',
+  ],
   list_transfers: [],
 };
 

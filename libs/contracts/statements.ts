@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { accountBalanceSchema } from './accounts.ts';
+import { dayFilters } from './days.ts';
 import { entrySchema } from './entries.ts';
 import { money } from './money.ts';
 import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
@@ -27,6 +28,9 @@ export const entryLineSchema = entrySchema.extend({
 });
 export type EntryLine = z.infer<typeof entryLineSchema>;
 
+/** The days of a statement by value date, both inclusive; omitted if it is not, or open on that side. */
+const shownDays = { effective_from: z.string().optional(), effective_to: z.string().optional() };
+
 /**
  * An account over a period, with one page of its entries in posting order. Totals and balances cover the whole
  * period.
@@ -38,6 +42,7 @@ export const statementSchema = z.object({
   /** The period includes `from` and excludes `to`; null: no bound. */
   from: z.string().nullable(),
   to: z.string().nullable(),
+  ...shownDays,
   opening_balance: money,
   closing_balance: money,
   debit_total: money,
@@ -47,11 +52,26 @@ export const statementSchema = z.object({
 });
 export type Statement = z.infer<typeof statementSchema>;
 
+const daysInOrder = field.rule(
+  'validation_failed',
+  'effective_to',
+  'must not be before effective_from',
+  ({ effective_from: from, effective_to: to }) => typeof from !== 'string' || typeof to !== 'string' || from <= to,
+);
+const onePeriod = field.rule(
+  'validation_failed',
+  'effective_from',
+  'and effective_to cannot be combined with from and to',
+  ({ from, to, effective_from, effective_to }) =>
+    (from ?? to) === undefined || (effective_from ?? effective_to) === undefined,
+);
+
 export const statementEndpoints = {
   list_entries: {
     route: 'GET /accounts/:account_id/entries',
     summary: 'List the ledger entries of an account',
     scope: 'transactions:read',
+    query: z.strictObject({ ...dayFilters, ...field.page }),
     shape: 'page',
     answers: {
       deposit: {},
@@ -81,25 +101,30 @@ export const statementEndpoints = {
       .strictObject({
         from: field.time.optional(),
         to: field.time.optional(),
+        ...dayFilters,
         limit: field.page.limit,
         cursor: field.page.cursor,
       })
-      .check(field.inOrder),
+      .check(field.inOrder, daysInOrder, onePeriod),
     description:
-      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429.',
+      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429.',
     shape: 'document',
     printed: true,
   },
 } satisfies EndpointRows;
 
 export const statementMessages = {
-  list_entries: message.ledger.query({ account_id: message.id, ...message.page }, message.pageSchema(entryLineSchema)),
+  list_entries: message.ledger.query(
+    { account_id: message.id, ...dayFilters, ...message.page },
+    message.pageSchema(entryLineSchema),
+  ),
   get_account_balance: message.ledger.query({ account_id: message.id, at: message.time.optional() }, balanceAtSchema),
   get_statement: message.ledger.query(
     {
       account_id: message.id,
       from: message.time.optional(),
       to: message.time.optional(),
+      ...dayFilters,
       limit: message.page.limit,
       after: message.page.after,
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { direction, eventEntry, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
 import type { ErrorCode } from './errors.ts';
 import { money } from './money.ts';
@@ -22,6 +23,7 @@ export const transactionSchema = z.object({
   reference: z.string().nullable(),
   status: transactionStatus,
   created_at: z.string(),
+  ...shownDay,
   direction,
   transfer_id: z.string().optional(),
   counterparty_account_id: z.string().optional(),
@@ -43,6 +45,8 @@ export const postingErrors: ErrorCode[] = [
   'invalid_account_type',
   'currency_mismatch',
   'balance_limit_exceeded',
+  'invalid_effective_date',
+  'day_closed',
 ];
 
 const transactionKind = z
@@ -63,6 +67,7 @@ export const transactionBody = z
     currency: field.currency.nullish(),
     description: field.description,
     reference: field.reference,
+    ...givenDay,
     ...givenNames,
   })
   .check(...field.amountFits('amount'));
@@ -84,6 +89,7 @@ const listFilters = z.strictObject({
   transfer_id: field.id.optional(),
   from: field.time.optional(),
   to: field.time.optional(),
+  ...dayFilters,
   min_amount: field.decimalParameter.optional(),
   max_amount: field.decimalParameter.optional(),
   idempotency_key: z.string().trim().max(255).optional(),
@@ -140,6 +146,7 @@ export const transactionData = z.object({
   currency: message.currency.nullable(),
   description: message.text,
   reference: message.text,
+  ...givenDay,
   ...givenNames,
 });
 
@@ -177,6 +184,7 @@ const transactionIds = {
  */
 const postedTransaction = transactionSchema.omit({ reversed_by_transaction_id: true, failure_code: true }).extend({
   ...transactionIds,
+  ...eventDay,
   created_at: event.moment,
   transaction_type: event.openWord,
   amount: event.positiveMoney,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
@@ -15,6 +16,7 @@ export const transferSchema = z.object({
   description: z.string().nullable(),
   status: transactionStatus,
   created_at: z.string(),
+  ...shownDay,
   reverses_transfer_id: z.string().optional(),
   reversed_by_transfer_id: z.string().optional(),
   hold_id: z.string().optional(),
@@ -31,6 +33,7 @@ export const transferBody = z
     amount: field.amount(false),
     currency: field.currency.nullish(),
     description: field.description,
+    ...givenDay,
     ...givenNames,
   })
   .check(...field.amountFits('amount'));
@@ -40,6 +43,7 @@ const listFilters = z.strictObject({
   status: transactionStatus.optional(),
   from: field.time.optional(),
   to: field.time.optional(),
+  ...dayFilters,
   external_id: externalId.optional(),
   ...field.page,
 });
@@ -91,6 +95,7 @@ export const transferData = z.object({
   amount: message.amount,
   currency: message.currency.nullable(),
   description: message.text,
+  ...givenDay,
   ...givenNames,
 });
 
@@ -111,6 +116,7 @@ const completedTransfer = transferSchema
   .omit({ reverses_transfer_id: true, reversed_by_transfer_id: true, failure_code: true })
   .extend({
     ...transferIds,
+    ...eventDay,
     created_at: event.moment,
     amount: event.positiveMoney,
     currency: event.currencyCode,

@@ -4,14 +4,14 @@
  * Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag, element oid; per dimension its length
  * and lower bound; per element its byte length (-1 = null) and its bytes. Integers are big-endian.
  */
-const oid = { int8: 20, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
+const oid = { int8: 20, date: 1082, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
 /** The header of an array without elements has no dimension, so its length and lower bound are missing. */
 const [emptyBytes, headerBytes] = [12, 20];
 const epochOf2000Ms = 946_684_800_000;
 
 /** The sizes of fixed-size types in bytes. */
-const width = { uuid: 16, int8: 8, timestamptz: 8 };
+const width = { uuid: 16, int8: 8, timestamptz: 8, date: 4 };
 
 /** Writes a value and returns its length. */
 const write = {
@@ -32,6 +32,12 @@ const write = {
     buffer.writeBigInt64BE(BigInt(ms - epochOf2000Ms) * 1000n, at);
     return width.timestamptz;
   },
+  date(buffer: Buffer, value: string, at: number): number {
+    const ms = Date.parse(value);
+    if (!/^\d{4}-\d\d-\d\d$/.test(value) || !Number.isFinite(ms)) throw new RangeError('not a day');
+    buffer.writeInt32BE((ms - epochOf2000Ms) / 86_400_000, at);
+    return width.date;
+  },
 };
 
 function countBytes(type: ColumnType, value: unknown): number {
@@ -39,7 +45,7 @@ function countBytes(type: ColumnType, value: unknown): number {
   return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
 }
 
-type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz';
+type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz' | 'date';
 
 /** The types of a composite type's attributes, in its order, by the names of the fields that contain the values. */
 export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[];

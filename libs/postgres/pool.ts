@@ -53,10 +53,11 @@ const maxLifetimeSeconds = 600;
 
 const int8 = 20;
 const timestamptz = 1184;
+const date = 1082;
 
 /**
  * Creates a pool whose sessions behave the same regardless of the server's defaults:
- * - int8 is returned as bigint, timestamptz as ISO 8601 UTC text with three decimals (truncated), numeric as text;
+ * - int8 is returned as bigint, timestamptz as ISO 8601 UTC text with three decimals (truncated), date and numeric as text;
  * - search_path is the one schema, TimeZone is UTC, and jit is off (it costs more than it saves on short statements);
  * - queries on one connection are sent without waiting for earlier responses (pg's pipeline mode);
  * - a commit waits for the synchronous standby if the server has one (synchronous_commit on);
@@ -147,6 +148,7 @@ function sessionSetting([name, value]: [string, string]): string {
 const parsers: Record<number, (text: string) => unknown> = {
   [int8]: BigInt,
   [timestamptz]: isoTimestamp,
+  [date]: String,
 };
 
 const types: CustomTypesConfig = {

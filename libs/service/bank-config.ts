@@ -2,6 +2,20 @@ import { z } from 'zod';
 import { works } from './config.ts';
 import { setBankFormats } from './formats.ts';
 
+/** The zone of the bank's days. The ledger needs it, too: the default of value dates, and which days have ended. */
+export const zoneConfig = {
+  BANK_TIME_ZONE: z
+    .string()
+    .refine(
+      works((timeZone) => new Intl.DateTimeFormat('en', { timeZone })),
+      'must be the name of a time zone, such as Africa/Nairobi',
+    )
+    .default('UTC')
+    .describe(
+      "IANA time zone of the bank's days (value dates, days that are closed), and of times in the dashboard and in printed statements; the same for gateways, ledgers, and dashboards. Times in the API are UTC",
+    ),
+};
+
 /** What pages and statements say about the bank. The gateway and the dashboard make them, and need the same values. */
 export const bankConfig = {
   BANK_NAME: z
@@ -27,14 +41,7 @@ export const bankConfig = {
     .describe(
       'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
     ),
-  BANK_TIME_ZONE: z
-    .string()
-    .refine(
-      works((timeZone) => new Intl.DateTimeFormat('en', { timeZone })),
-      'must be the name of a time zone, such as Africa/Nairobi',
-    )
-    .default('UTC')
-    .describe('IANA time zone for times and days in the dashboard and in printed statements. The API uses UTC'),
+  ...zoneConfig,
 };
 
 /** Sets the formats of this process. */

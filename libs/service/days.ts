@@ -38,3 +38,11 @@ export function isRepeated(timeZone: string, at: number): boolean {
   const moment = (disambiguation: 'earlier' | 'later') => shown.toZonedDateTime(timeZone, { disambiguation });
   return !moment('earlier').equals(moment('later'));
 }
+
+/** Returns the days of one zone. */
+export function calendarIn(timeZone: string) {
+  return {
+    dayAt: (ms: number) => dayIn(timeZone, ms),
+    startOfDay: (day: string, plusDays: number) => startOfDay(timeZone, day, plusDays),
+  };
+}

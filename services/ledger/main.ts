@@ -1,5 +1,6 @@
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { loadConfig } from '#libs/service/config.ts';
+import { calendarIn } from '#libs/service/days.ts';
 import { firstFailure } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
@@ -10,6 +11,7 @@ import { ledgerBatches } from './batch/batches.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
 import { ledgerConfig } from './config.ts';
+import { setCalendar } from './domain/calendar.ts';
 import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
@@ -31,6 +33,7 @@ const assignedPartitions = (consumer: Consumer): number[] =>
 run('ledger', async (context) => {
   const { logger, instance, onStop } = context;
   const config = loadConfig(ledgerConfig);
+  setCalendar(calendarIn(config.BANK_TIME_ZONE), config.BACKDATE_DAYS);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('ledger', config, context);
   const keys = macKeys(config);

@@ -53,6 +53,7 @@ export const transactionTypes: Columns<TransactionRecord> = [
   ['hold_id', 'uuid'],
   ['batch_id', 'uuid'],
   ['metadata_client_id', 'uuid'],
+  ['effective_date', 'date'],
 ];
 export const entryTypes: Columns<EntryRecord> = [
   ['account_id', 'uuid'],
@@ -89,6 +90,14 @@ export const entryColumns = names(entryTypes);
 export const holdColumns = names(holdTypes);
 export const batchColumns =
   'command_id, batch_id, mode, item_count, actor, bound_client_id, created_at, external_id, metadata';
+
+/**
+ * The columns of entries `e` of this source, with their value dates. That of most is the day of their posting, and has no
+ * row (migrations).
+ */
+export function selectEntries(from: string, more = ''): string {
+  return `select ${qualifyColumns('e', entryColumns)}, d.effective_date${more} from ${from} left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence`;
+}
 
 /** Returns these columns of the table with that alias. */
 export function qualifyColumns(alias: string, columns: string): string {

@@ -6,6 +6,7 @@ import { auditMeanings } from '#libs/contracts/audit.ts';
 import { batchMeanings } from '#libs/contracts/batches.ts';
 import { bookMeanings } from '#libs/contracts/books.ts';
 import { clientMeanings } from '#libs/contracts/clients.ts';
+import { dayMeanings } from '#libs/contracts/days.ts';
 import { deadLetterMeanings } from '#libs/contracts/dead-letters.ts';
 import { erasureMeanings } from '#libs/contracts/erasure.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -254,6 +255,7 @@ const subjects = [
   statementMeanings,
   transactionMeanings,
   reversalMeanings,
+  dayMeanings,
   transferMeanings,
   holdMeanings,
   batchMeanings,

@@ -44,6 +44,7 @@ const values: Record<string, unknown> = {
   direction: 'credit',
   side: 'CR',
   status: 'Completed',
+  effective_date: '2026-01-02',
   description: 'Rent',
   reference: 'R-1',
   reason: 'posted twice',

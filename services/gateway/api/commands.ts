@@ -1,6 +1,7 @@
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { identityFields } from '#libs/contracts/clients.ts';
+import { pickDay } from '#libs/contracts/days.ts';
 import { deadLettered, errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { bucketForKey, bucketOfId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
@@ -143,7 +144,16 @@ const moneyPlanners = {
   create_transaction({ body, bits }) {
     const account_id = knownForm('account', body.account_id);
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
-    const fields = { account_id, transaction_type, amount, currency, description, reference, ...pickNames(body) };
+    const fields = {
+      account_id,
+      transaction_type,
+      amount,
+      currency,
+      description,
+      reference,
+      ...pickDay(body),
+      ...pickNames(body),
+    };
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
     const plan = planCreate(
       'transaction_id',
@@ -161,7 +171,15 @@ const moneyPlanners = {
     const from_account_id = knownForm('account', body.from_account_id);
     const to_account_id = knownForm('account', body.to_account_id);
     const { amount, currency = null, description = null } = body;
-    const fields = { from_account_id, to_account_id, amount, currency, description, ...pickNames(body) };
+    const fields = {
+      from_account_id,
+      to_account_id,
+      amount,
+      currency,
+      description,
+      ...pickDay(body),
+      ...pickNames(body),
+    };
     const plan = planCreate(
       'transfer_id',
       withBucket(bits, from_account_id),
@@ -205,7 +223,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
       const reverses_transaction_id = pathId('transaction_id', params);
       // The command is in the bucket of the original transaction, which may still be waiting there.
       const bucket = bucketOfId(reverses_transaction_id);
-      const fields = { reverses_transaction_id, reason: body.reason, ...pickNames(body) };
+      const fields = { reverses_transaction_id, reason: body.reason, ...pickDay(body), ...pickNames(body) };
       const plan = planCreate(
         'transaction_id',
         inBucket(bits, bucket),

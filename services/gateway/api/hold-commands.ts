@@ -1,3 +1,4 @@
+import { pickDay } from '#libs/contracts/days.ts';
 import { bucketOfId, debitLegId, formatId, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
@@ -30,7 +31,16 @@ export const holdPlanners = {
       id: transaction_id,
       key: hold_id,
       bucket,
-      data: { transaction_id, hold_id, amount, to_account_id, final, description, ...pickNames(body) },
+      data: {
+        transaction_id,
+        hold_id,
+        amount,
+        to_account_id,
+        final,
+        description,
+        ...pickDay(body),
+        ...pickNames(body),
+      },
       resource: { ...resource, hold_id },
       location,
     };

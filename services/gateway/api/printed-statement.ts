@@ -1,5 +1,5 @@
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
-import { amountText, bankAddress, bankName, moneyText, timeText, zoneText } from '#libs/service/formats.ts';
+import { amountText, bankAddress, bankDay, bankName, moneyText, timeText, zoneText } from '#libs/service/formats.ts';
 import { type Html, html, trusted } from '#libs/service/html.ts';
 
 /** All data that is printed. */
@@ -82,12 +82,19 @@ function entryRow(entry: EntryLine): Html {
   const amount = (direction: EntryLine['direction']) =>
     entry.direction === direction && moneyText(entry.amount, currency);
   return html`<tr><td><time datetime="${entry.created_at}">${timeText(entry.created_at)}</time></td>
-<td>${transaction_type}${counterparty && ` ${counterparty}`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}</td>
+<td>${transaction_type}${counterparty && ` ${counterparty}`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${entry.effective_date}</small>`}</td>
 <td class="amount">${amount('debit')}</td><td class="amount">${amount('credit')}</td><td class="amount">${moneyText(entry.balance_after, currency)}</td></tr>
 `;
 }
 
-function periodText({ from, to }: Statement): string {
+/** The value date is printed if it is not the day of the posting. */
+function isDated({ effective_date: day, created_at }: EntryLine): boolean {
+  return day !== undefined && day !== bankDay(Date.parse(created_at));
+}
+
+function periodText({ from, to, effective_from: first, effective_to: last }: Statement): string {
+  if ((first ?? last) !== undefined)
+    return `value dates ${first === undefined ? '' : `from ${first} `}${last === undefined ? 'until now' : `to ${last}`}`;
   const begin = from === null ? 'from the opening of the account' : `from ${timeText(from)}`;
   return `${begin} ${to === null ? 'until now' : `to before ${timeText(to)}`}`;
 }

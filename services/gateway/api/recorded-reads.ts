@@ -35,6 +35,8 @@ const shownFilters = new Set([
   'from',
   'to',
   'at',
+  'effective_from',
+  'effective_to',
   'min_amount',
   'max_amount',
 ]);

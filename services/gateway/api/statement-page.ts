@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { acceptedTypes } from '../http/accept.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
@@ -39,7 +40,9 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
     const origin = toOrigin(request);
     const account_id = knownForm('account', (request.params as Record<string, string>)['account_id']);
     const text = await shares.run(origin.caller.actor, async () => {
-      const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
+      const { from, to, effective_from, effective_to } = query;
+      const period = { account_id, from, to, effective_from, effective_to };
+      const statement = await wholeStatement(period, origin, deps.forwarder);
       const holder = await readHolder(account_id, origin, deps.forwarder);
       if (isRecordedFor('get_statement', origin.caller)) {
         await recordOrRefuse(deps.auditRecords, request, {
@@ -74,7 +77,7 @@ export function prefersPage(accept = ''): boolean {
 
 /** Reads every entry of the period. Each page may take as long as a reply may take. */
 async function wholeStatement(
-  period: { account_id: string; from: string | undefined; to: string | undefined },
+  period: Omit<MessageData<'get_statement'>, 'limit' | 'after'>,
   origin: Origin,
   forwarder: Forwarder,
 ): Promise<Statement> {

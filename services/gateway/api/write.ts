@@ -16,6 +16,7 @@ import type { Handler, HandlerDependencies } from './routes.ts';
 import { withApproval } from './with-approval.ts';
 import { withFallbackRead } from './with-fallback-read.ts';
 import { withPrecondition } from './with-precondition.ts';
+import { withValueDate } from './with-value-date.ts';
 
 /** A request that writes: what it asks for, and the command for it. */
 export interface Write {
@@ -44,7 +45,7 @@ export function writeHandler(
   deps: HandlerDependencies,
 ): Handler {
   const planner = planners[name] as Planner;
-  const send = withApproval(deps, withPrecondition(withFallbackRead(publish(deps.forwarder))));
+  const send = withValueDate(deps, withApproval(deps, withPrecondition(withFallbackRead(publish(deps.forwarder)))));
   const answer = answerWrite(endpoint, deps.acceptanceTimes);
   return async (request, reply) => {
     const { input, origin } = readWrite(request, endpoint, deps);

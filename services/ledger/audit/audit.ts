@@ -4,12 +4,12 @@ import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
 /** The fields of audited commands that their records show. The reason of a reversal is free text. */
 const shownFields: { [N in CommandName]?: string[] } = {
-  create_transaction: ['account_id', 'transaction_type', 'amount', 'currency'],
-  create_transfer: ['from_account_id', 'to_account_id', 'amount', 'currency'],
+  create_transaction: ['account_id', 'transaction_type', 'amount', 'currency', 'effective_date'],
+  create_transfer: ['from_account_id', 'to_account_id', 'amount', 'currency', 'effective_date'],
   create_batch: ['mode', 'items'],
-  reverse_transaction: ['reverses_transaction_id'],
+  reverse_transaction: ['reverses_transaction_id', 'effective_date'],
   place_hold: ['account_id', 'amount', 'currency', 'expires_at'],
-  capture_hold: ['hold_id', 'amount', 'to_account_id', 'final'],
+  capture_hold: ['hold_id', 'amount', 'to_account_id', 'final', 'effective_date'],
   release_hold: ['hold_id'],
 };
 

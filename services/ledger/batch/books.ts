@@ -1,4 +1,4 @@
-import { approvalKey, commandKey, idKey } from '#libs/contracts/ids.ts';
+import { approvalKey, commandKey, idKey, openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
@@ -24,6 +24,8 @@ interface Named {
   holdAccounts: Map<string, string>;
   /** The transactions that reversals name. */
   originals: TransactionRecord[];
+  /** The payouts of Loans that are paid with a value date, which is not before theirs. */
+  payouts: TransactionRecord[];
 }
 
 /**
@@ -33,7 +35,7 @@ interface Named {
  */
 export async function openBooks(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Books> {
   const named = await readNamed(client, commands);
-  const { singles, originals, holdAccounts } = named;
+  const { singles, originals, payouts, holdAccounts } = named;
   const cash = cashAccounts(named);
   const currencies = cashCurrencies(named);
   // These statements are sent together and executed in order. Those after the locking statement start when the
@@ -63,7 +65,9 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     moved: new Set(),
     takenNumbers,
     system: (kind, currency) => getSystemAccount(slots, kind, currency, slot),
-    transactions: new Map([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record])),
+    transactions: new Map(
+      [...originals, ...payouts, ...repeated].map((record) => [idKey(record.transaction_id), record]),
+    ),
     reversals,
     deadLettered,
     outcomes,
@@ -72,6 +76,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
     expired: [],
+    closed: null,
     now,
   };
   await openHolds(client, books, [...holdAccounts.keys()]);
@@ -113,7 +118,15 @@ async function readNamed(client: Queries, commands: Command[]): Promise<Named> {
     command.name === 'create_batch' ? command.items.map((item) => item.command) : command,
   );
   const holdAccounts = await accountsOfHolds(client, singles);
-  return { singles, holdAccounts, originals: await readTransactions(client, reversedBy(singles)) };
+  const originals = await readTransactions(client, reversedBy(singles));
+  const payouts = await readTransactions(client, singles.flatMap(datedDestination).map(openingTransactionId));
+  return { singles, holdAccounts, originals, payouts };
+}
+
+/** Returns the account that a posting with a value date is paid to. */
+function datedDestination({ name, data }: SingleCommand): string[] {
+  const mayPayLoan = (name === 'create_transfer' || name === 'capture_hold') && data.effective_date != null;
+  return mayPayLoan && data.to_account_id !== null ? [data.to_account_id] : [];
 }
 
 /** The ids under which outcomes of a command may be stored besides a transaction. */

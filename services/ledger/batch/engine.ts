@@ -16,6 +16,7 @@ import { writePosted } from './posted-store.ts';
 import {
   insertAccounts,
   insertBatches,
+  insertDatedEntries,
   insertOutcomes,
   type KeptOutcome,
   updateStatuses,
@@ -154,6 +155,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     batches.length > 0 && insertBatches(client, batches),
     writeHeldAmounts(client, heldAmountChanged, 'less'),
     transactions.length > 0 && writeBatch(client, transactions, entries),
+    insertDatedEntries(client, entries),
     writeHeldAmounts(client, heldAmountChanged, 'more'),
     books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
     audits.length > 0 && insertAudits(client, audits),

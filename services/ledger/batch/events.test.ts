@@ -53,6 +53,7 @@ describe('the event of a transaction', () => {
       amount: '10.50',
       currency: 'USD',
       created_at: now,
+      effective_date: now.slice(0, 10),
     });
     expect(others).toEqual([]);
     expect({ ...event, payload: parsePayload(event as { payload: string }) }).toEqual({
@@ -73,6 +74,7 @@ describe('the event of a transaction', () => {
           reference: 'R-1',
           status: 'Completed',
           created_at: '2026-01-01T00:00:00.000Z',
+          effective_date: '2026-01-02',
           direction: 'credit',
         },
         sequence: 1,
@@ -131,6 +133,7 @@ describe('the event of a transaction', () => {
           description: null,
           status: 'Completed',
           created_at: now,
+          effective_date: now.slice(0, 10),
         },
         operation_id: formatId('operation', testBits(5)),
         ...asked,
@@ -202,6 +205,7 @@ describe('the event of a transaction', () => {
         reference: null,
         status: 'Failed',
         created_at: now,
+        effective_date: now.slice(0, 10),
         direction: 'debit',
         transfer_id: formatId('transfer', testBits(5)),
         counterparty_account_id: a.account_id,

@@ -166,6 +166,20 @@ export async function insertBatches(client: Queries, batches: BatchRecord[]): Pr
   );
 }
 
+/** Writes the value dates of those entries whose value date is not the day of their posting. */
+export async function insertDatedEntries(client: Queries, entries: EntryRecord[]): Promise<void> {
+  const dated = entries.filter(({ effective_date }) => effective_date !== null);
+  if (dated.length === 0) return;
+  await client.query(
+    'insert into dated_entries (account_id, sequence, effective_date) select * from unnest($1::uuid[], $2::int8[], $3::date[])',
+    [
+      uuids(dated.map((entry) => entry.account_id)),
+      dated.map((entry) => entry.sequence),
+      dated.map((entry) => entry.effective_date),
+    ],
+  );
+}
+
 /**
  * Writes the transactions and entries of a batch with one statement. A trigger updates the balances of the
  * accounts, and rejects entries that contradict them.

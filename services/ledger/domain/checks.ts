@@ -1,8 +1,9 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { invalidField, refusal } from '#libs/contracts/errors.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
+import { dayAt, earliestDay } from './calendar.ts';
 import { isSystem, type Leg } from './chart.ts';
-import type { Books } from './decision.ts';
+import { type Books, currentDay } from './decision.ts';
 import { type AccountState, availableMinor, type Failure } from './records.ts';
 
 /**
@@ -61,6 +62,31 @@ export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large',
       ? 'amount exceeds 10^15 - 1 minor units'
       : `amount has more decimal places than ${currency} has`;
   return { ...invalidField('amount', message, code), code };
+}
+
+/** A day before which a posting cannot be dated, and what happened then. */
+export interface EarliestDay {
+  day: string;
+  what: string;
+}
+
+/** Checks a value date that was given. That of a command that is sent again after a restore was checked before. */
+export function misdated(
+  given: string | null | undefined,
+  { decided }: MessageContext,
+  books: Books,
+  ...notBefore: EarliestDay[]
+): Failure | undefined {
+  if (given == null || decided !== undefined) return undefined;
+  const { closed } = books;
+  if (closed !== null && given <= closed) return refusal('day_closed', `the days up to ${closed} are closed`);
+  const today = currentDay(books);
+  const wrong = (rule: string) => refusal('invalid_effective_date', `effective_date ${given} is ${rule}`);
+  if (given > today) return wrong(`after the bank's day ${today}`);
+  const earliest = earliestDay(dayAt(books.now));
+  if (given < earliest) return wrong(`before ${earliest}, the earliest day that is accepted`);
+  const missed = notBefore.find(({ day }) => given < day);
+  return missed && wrong(`before ${missed.day}, the day of ${missed.what}`);
 }
 
 export function onLoan(account: AccountState, message: string): Failure | undefined {

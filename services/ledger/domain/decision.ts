@@ -7,6 +7,7 @@ import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
+import { addDays, dayAt } from './calendar.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
 import type { PostedOnDay } from './four-eyes.ts';
 import {
@@ -70,6 +71,8 @@ export interface Books {
   heldAmountChanged: Set<AccountState>;
   /** Holds that expired before the first decision. */
   expired: HoldChange[];
+  /** The last closed day, or null. */
+  closed: string | null;
   /** The posting time of the batch, by the database's clock. ISO 8601 UTC. */
   now: string;
 }
@@ -112,7 +115,7 @@ export interface Decision {
   parts?: Decision[];
 }
 
-/** A transaction whose outcome is not yet known. */
+/** A transaction whose outcome is not yet known. `effective_date`: as it was given; null: the bank's day at the decision. */
 export type Draft = Omit<
   TransactionRecord,
   'amount_minor' | 'amount_text' | 'currency' | 'status' | 'failure_code' | 'failure_message'
@@ -157,6 +160,20 @@ function unknownAccountDetails({ account_id, failure_account_id, transaction_typ
   return { field: transaction_type === 'Transfer' ? 'from_account_id' : 'account_id', account_id };
 }
 
+type Given = GivenNames & { effective_date?: string | null | undefined };
+
+/**
+ * Returns the value date of a posting for which none was given: the bank's day, but not a closed one, which the clock may
+ * show again after it was set back.
+ */
+export function currentDay({ now, closed }: Pick<Books, 'now' | 'closed'>): string {
+  const today = dayAt(now);
+  return closed !== null && today <= closed ? addDays(closed, 1) : today;
+}
+
+/** Returns what is stored of a value date: nothing if it is the day of the time that is stored anyway. */
+const toStoredDay = (day: string, time: string): string | null => (day === dayAt(time) ? null : day);
+
 /** Returns the draft of this command's transaction. Its created_at is the time of acceptance. */
 export function draftTransaction(
   context: MessageContext,
@@ -167,7 +184,7 @@ export function draftTransaction(
   direction: Direction,
   description: string | null,
   reference: string | null,
-  { external_id = null, metadata = null }: GivenNames = {},
+  { external_id = null, metadata = null, effective_date = null }: Given = {},
 ): Draft {
   return {
     transaction_id: transactionId,
@@ -190,6 +207,8 @@ export function draftTransaction(
     metadata,
     batch_id: context.batch_id ?? null,
     metadata_client_id: metadata === null ? null : (context.bound_client_id ?? null),
+    // What had been posted before a restore keeps its day.
+    effective_date: effective_date ?? (context.decided === '' ? dayAt(context.time) : null),
   };
 }
 
@@ -227,6 +246,7 @@ export function fail(
     status: 'Failed',
     failure_code: reason.code,
     failure_message: reason.message,
+    effective_date: toStoredDay(draft.effective_date ?? currentDay(books), draft.created_at),
   };
   books.transactions.set(idKey(record.transaction_id), record);
   return { reply: replyFromRecord(name, record), transactions: [record], entries: [] };
@@ -247,11 +267,15 @@ export function complete(
   if (primary === undefined) throw new Error('an operation without a transaction');
   const idByAccount = new Map(records.map((record) => [record.account_id, record.transaction_id]));
   const postedAt = postingTime(legs, books);
+  const given = primary.effective_date;
+  const day = given === null || given <= (books.closed ?? '') ? currentDay(books) : given;
+  const entryDay = toStoredDay(day, postedAt);
   const entries = legs.map((leg) => {
     const transactionId = idByAccount.get(leg.account.account_id) ?? primary.transaction_id;
-    return postEntry(leg, minor, primary, transactionId, postedAt, books);
+    return postEntry(leg, minor, primary, transactionId, postedAt, entryDay, books);
   });
   for (const record of records) {
+    record.effective_date = toStoredDay(day, record.created_at);
     books.transactions.set(idKey(record.transaction_id), record);
     if (record.reverses_transaction_id !== null)
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
@@ -280,6 +304,7 @@ function postEntry(
   primary: TransactionRecord,
   transactionId: string,
   postedAt: string,
+  effective_date: string | null,
   books: Books,
 ): EntryRecord {
   books.moved.add(account);
@@ -303,5 +328,6 @@ function postEntry(
     currency: account.currency,
     balance_after_minor: account.balance_minor,
     created_at: postedAt,
+    effective_date,
   };
 }

@@ -8,6 +8,7 @@ import {
   customer,
   deadlineExceeded,
   inactive,
+  misdated,
   onLoan,
   otherCurrency,
   pastDeadline,
@@ -24,7 +25,7 @@ import {
   storeReply,
 } from './decision.ts';
 import { waitsIfAbove } from './four-eyes.ts';
-import { moveBetween, moveCash } from './movement.ts';
+import { moveBetween, moveCash, payout } from './movement.ts';
 import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -173,6 +174,8 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
     const refused = { ...draft, failure_account_id: data.to_account_id };
     return refuse(accountNotFound(data.to_account_id, 'to_account_id'), refused);
   }
+  const wrong = misdated(data.effective_date, context, books, ...(to === undefined ? [] : payout(to, books)));
+  if (wrong) return refuse(wrong);
   account.held_minor -= minor;
   const decision =
     to === undefined

@@ -1,6 +1,6 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { creditLegId } from '#libs/contracts/ids.ts';
+import { creditLegId, idKey, openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import { cashIn, cashOut, move } from './chart.ts';
@@ -9,6 +9,7 @@ import {
   beyondOutstanding,
   beyondSlots,
   destinationRefused,
+  type EarliestDay,
   inactive,
   onLoan,
   otherCurrency,
@@ -17,7 +18,7 @@ import {
 } from './checks.ts';
 import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
 import { countPosting } from './four-eyes.ts';
-import type { AccountState, Failure } from './records.ts';
+import { type AccountState, type Failure, valueDate } from './records.ts';
 
 /**
  * Code shared by postings and captures of holds: moves money, or records one Failed transaction with the
@@ -49,6 +50,12 @@ export function moveCash(
   if (full) return refuse(full);
   countPosting(context, minor, currency, books);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
+}
+
+/** Returns the day on which a Loan was paid out, if it was: no payment of it may have an earlier value date. */
+export function payout(to: AccountState, { transactions }: Books): EarliestDay[] {
+  const paid = to.account_type === 'Loan' && transactions.get(idKey(openingTransactionId(to.account_id)));
+  return paid ? [{ day: valueDate(paid), what: 'the payout of the Loan' }] : [];
 }
 
 /** Applies a transfer. `asked` is the draft of the transaction on its source. */

@@ -243,6 +243,8 @@ describe('deposit and withdrawal', () => {
         metadata: null,
         batch_id: null,
         metadata_client_id: null,
+        // It was accepted on the day before it was decided.
+        effective_date: '2026-01-02',
       },
     ]);
     for (const entry of decision.entries)

@@ -2,7 +2,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { commandKey, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { decideBatch, type Item, type Posting } from './batches.ts';
-import { accountNotFound, badAmount, customer, deadlineExceeded, pastDeadline } from './checks.ts';
+import { accountNotFound, badAmount, customer, deadlineExceeded, misdated, pastDeadline } from './checks.ts';
 import {
   type Books,
   type Command,
@@ -17,7 +17,8 @@ import {
 import { replayedWaiting, waitsIfAbove } from './four-eyes.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
-import { moveBetween, moveCash } from './movement.ts';
+import { moveBetween, moveCash, payout } from './movement.ts';
+import type { Failure } from './records.ts';
 import { reverseTransaction } from './reversal.ts';
 
 /**
@@ -160,9 +161,12 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
-  if (typeof minor !== 'bigint') return fail(name, draft, { ...amount, currency }, badAmount(minor, currency), books);
+  const refuse = (why: Failure) => fail(name, draft, { ...amount, currency }, why, books);
+  if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
+  const wrong = misdated(data.effective_date, context, books);
+  if (wrong) return refuse(wrong);
   return (
-    waitsIfAbove(context, minor, currency, books, (why) => fail(name, draft, { ...amount, currency }, why, books)) ??
+    waitsIfAbove(context, minor, currency, books, refuse) ??
     moveCash(name, draft, account, minor, currency, context, books)
   );
 }
@@ -191,9 +195,12 @@ function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, b
   if (pastDeadline(context, books)) return fail(name, asked, amount, deadlineExceeded(), books);
   const currency = data.currency ?? from.currency;
   const minor = toMinor(data.amount, currency);
-  if (typeof minor !== 'bigint') return fail(name, asked, { ...amount, currency }, badAmount(minor, currency), books);
+  const refuse = (why: Failure) => fail(name, asked, { ...amount, currency }, why, books);
+  if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
+  const wrong = misdated(data.effective_date, context, books, ...payout(to, books));
+  if (wrong) return refuse(wrong);
   return (
-    waitsIfAbove(context, minor, currency, books, (why) => fail(name, asked, { ...amount, currency }, why, books)) ??
+    waitsIfAbove(context, minor, currency, books, refuse) ??
     moveBetween(name, asked, [from, to], minor, currency, context, books)
   );
 }

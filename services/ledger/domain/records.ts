@@ -8,6 +8,7 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
+import { dayAt } from './calendar.ts';
 import type { LedgerAccountType } from './chart.ts';
 
 /** The ledger's records, and the resources that are rebuilt from them. Money is in minor units. */
@@ -99,6 +100,8 @@ export interface TransactionRecord {
   batch_id: string | null;
   /** The client whose credentials gave the metadata; null: the bank's. */
   metadata_client_id: string | null;
+  /** The value date, if it is not the bank's day of created_at. */
+  effective_date: string | null;
 }
 
 export interface EntryRecord {
@@ -112,6 +115,13 @@ export interface EntryRecord {
   currency: string;
   balance_after_minor: bigint;
   created_at: string;
+  /** The value date, if it is not the bank's day of created_at. */
+  effective_date: string | null;
+}
+
+/** Returns the value date of a transaction or an entry. */
+export function valueDate({ effective_date, created_at }: Pick<EntryRecord, 'effective_date' | 'created_at'>): string {
+  return effective_date ?? dayAt(created_at);
 }
 
 /**
@@ -180,6 +190,7 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     reference: record.reference,
     status: record.status,
     created_at: record.created_at,
+    effective_date: valueDate(record),
     direction: record.direction,
     ...(isOfTransfer(record) ? { transfer_id: formatId('transfer', idBits(record.operation_id)) } : {}),
     ...(record.counterparty_account_id === null ? {} : { counterparty_account_id: record.counterparty_account_id }),
@@ -209,6 +220,7 @@ export function toTransfer(record: TransactionRecord, { reverses, reversed_by }:
     description: record.description,
     status: record.status,
     created_at: record.created_at,
+    effective_date: valueDate(record),
     ...(reverses === undefined ? {} : { reverses_transfer_id: formatId('transfer', idBits(reverses)) }),
     ...(reversed_by === undefined ? {} : { reversed_by_transfer_id: formatId('transfer', idBits(reversed_by)) }),
     ...(record.hold_id === null ? {} : { hold_id: record.hold_id }),
@@ -255,5 +267,6 @@ export function toEventEntry(entry: EntryRecord): Omit<Entry, 'balance_after'> {
     amount: fromMinor(entry.amount_minor, entry.currency),
     currency: entry.currency,
     created_at: entry.created_at,
+    effective_date: valueDate(entry),
   };
 }

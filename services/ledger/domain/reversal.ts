@@ -11,6 +11,7 @@ import {
   customer,
   deadlineExceeded,
   inactive,
+  misdated,
   pastDeadline,
   refusedBefore,
   withoutFunds,
@@ -27,7 +28,7 @@ import {
   replyOnly,
 } from './decision.ts';
 import { waitsForApproval } from './four-eyes.ts';
-import { type AccountState, type Failure, isTransferLeg, type TransactionRecord } from './records.ts';
+import { type AccountState, type Failure, isTransferLeg, type TransactionRecord, valueDate } from './records.ts';
 
 /**
  * Reverses an operation, at most once, by new transactions with the entries in the opposite direction. All
@@ -74,6 +75,11 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     });
   }
   if (isLate) return fail(name, draft, amount, deadlineExceeded(), books);
+  const wrong = misdated(data.effective_date, context, books, {
+    day: valueDate(original),
+    what: 'the transaction that it reverses',
+  });
+  if (wrong) return fail(name, draft, amount, wrong, books);
   const { legs, records } = planReversal(original, draft, account, books);
   // The paying account is checked first and completely, as in checks.ts.
   for (const leg of legs) {

@@ -66,6 +66,7 @@ create table transactions (
   hold_id                 uuid,
   batch_id                uuid,
   metadata_client_id      uuid, -- the client whose credentials gave the metadata; null: the bank's
+  effective_date          date, -- the value date, if it is not the bank's day of created_at
   constraint completed_or_why_not check ((status = 'Failed') = (failure_code is not null)),
   constraint completed_has_amount check (status = 'Failed' or (amount_minor is not null and currency is not null))
 );
@@ -94,6 +95,15 @@ create table entries (
   currency            text not null,
   balance_after_minor bigint not null,
   created_at          timestamptz(3) not null,
+  primary key (account_id, sequence)
+);
+
+-- The value dates of entries that do not have that of their posting time. They are not a column of entries, so that other postings
+-- write nothing for them.
+create table dated_entries (
+  account_id     uuid not null,
+  sequence       bigint not null,
+  effective_date date not null,
   primary key (account_id, sequence)
 );
 
@@ -176,7 +186,7 @@ create table audit_outbox (
 create type transaction_row as (
   transaction_id uuid, operation_id uuid, account_id uuid, counterparty_account_id uuid, transaction_type text, direction text, amount_minor bigint, amount_text text,
   currency text, description text, reference text, status text, failure_code text, failure_message text, failure_account_id uuid, reverses_transaction_id uuid,
-  idempotency_key text, fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid, metadata_client_id uuid
+  idempotency_key text, fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid, metadata_client_id uuid, effective_date date
 );
 create type written_entry as (
   account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz
@@ -196,8 +206,10 @@ end $$;
 
 create trigger entries_append_only before update or delete or truncate on entries for each statement execute function refuse_change();
 create trigger transactions_append_only before update or delete or truncate on transactions for each statement execute function refuse_change();
+create trigger dated_entries_append_only before update or delete or truncate on dated_entries for each statement execute function refuse_change();
 alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
+alter table dated_entries enable always trigger dated_entries_append_only;
 
 -- A hold that is no longer Active does not change, and nothing captured is given back.
 create function refuse_ended_hold() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
@@ -265,8 +277,9 @@ create view v_accounts as
 create view v_entries as
   select 'ent_' || replace(account_id::text, '-', '') || '-' || sequence as entry_id,
     'opr_' || replace(operation_id::text, '-', '') as operation_id, 'txn_' || replace(transaction_id::text, '-', '') as transaction_id,
-    'acc_' || replace(account_id::text, '-', '') as account_id, sequence, direction, side, amount_minor, currency, balance_after_minor, created_at
-  from entries;
+    'acc_' || replace(account_id::text, '-', '') as account_id, sequence, direction, side, amount_minor, currency, balance_after_minor, created_at,
+    effective_date -- null: the bank's day of created_at
+  from entries left join dated_entries using (account_id, sequence);
 
 -- Without refusals, which do not belong to an account's history (isListed in services/ledger/domain/records.ts).
 create view v_transactions as
@@ -276,7 +289,8 @@ create view v_transactions as
     transaction_type, direction, amount_minor, currency, description, reference, status, failure_code,
     'txn_' || replace(reverses_transaction_id::text, '-', '') as reverses_transaction_id, idempotency_key, actor, request_id, created_at,
     external_id, metadata, 'hld_' || replace(hold_id::text, '-', '') as hold_id, 'bat_' || replace(batch_id::text, '-', '') as batch_id,
-    'cli_' || replace(metadata_client_id::text, '-', '') as metadata_client_id
+    'cli_' || replace(metadata_client_id::text, '-', '') as metadata_client_id,
+    effective_date -- null: the bank's day of created_at
   from transactions
   where failure_code is null or failure_code not in ('account_not_found', 'invalid_amount_precision', 'amount_too_large');
 

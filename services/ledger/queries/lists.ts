@@ -9,9 +9,11 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { dayBounds, dayLimit, dayTimes } from '../domain/calendar.ts';
 import { isListed, type TransactionRecord, toTransaction, toTransfer, withoutReason } from '../domain/records.ts';
 import { entryColumns, prefixed, qualifyColumns, toTransactionRecord, transactionColumns, uuids } from '../rows.ts';
-import { type LineRow, selectLines, toLine } from './lines.ts';
+import { type DayRange, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
+import { placeTimes } from './posting-time.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
 
@@ -148,6 +150,23 @@ function threshold(decimal: string, digits: number, up: boolean): bigint {
 
 const currenciesBy = (digits: number) => currencies.filter((code) => currencyDigits(code) === digits);
 
+/** Adds the condition that the value date is in these days. `alias`: of the rows, with a `.`. */
+export function addDayRange(
+  where: Where,
+  alias: string,
+  {
+    effective_from: from,
+    effective_to: to,
+  }: { effective_from?: string | undefined; effective_to?: string | undefined },
+): void {
+  const add = (day: string, comparison: '>=' | '<=', limit: string, ofTime: '>=' | '<') =>
+    where.conditions.push(
+      `case when ${alias}effective_date is null then ${alias}created_at ${ofTime} ${where.parameter(limit)}::timestamptz else ${alias}effective_date ${comparison} ${where.parameter(day)}::date end`,
+    );
+  if (from !== undefined) add(from, '>=', dayLimit(from), '>=');
+  if (to !== undefined) add(to, '<=', dayLimit(to, 1), '<');
+}
+
 function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | undefined): void {
   if (decimal === undefined) return;
   const cases = [0, 3, 4].map(
@@ -190,6 +209,7 @@ export async function listTransactions(
   addStatus(status === 'Failed' ? within : only, status);
   addAmount(only, '>=', filters.min_amount);
   addAmount(only, '<=', filters.max_amount);
+  addDayRange(only, 't.', filters);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
     // The first condition has an index; the second compares the bucket too.
@@ -242,6 +262,7 @@ export async function listTransfers(
   const legs = external_id === undefined ? only : within;
   legs.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   addStatus(status === 'Failed' ? within : legs, status);
+  addDayRange(legs, 't.', filters);
   // Returns every transfer once: by its source, or for one account by the leg on that account.
   if (accounts === undefined) legs.conditions.push('t.transaction_id = t.operation_id');
   else legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuids(accounts));
@@ -271,12 +292,24 @@ export function toTransferSeen(row: ListedRow, bound: string | undefined): Trans
 const toOperationId = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
 
 /** Lists entries by sequence. */
-export function listEntries(
+export async function listEntries(
   pool: Pool,
   request: MessageData<'list_entries'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
-  return listOfAccount(pool, entriesFor(bound), request, bound);
+  const { account_id, effective_from: from, effective_to: to } = request;
+  const list = entriesFor(bound);
+  if ((from ?? to) === undefined) return listOfAccount(pool, list, request, bound);
+  const [begin = '-infinity', end = 'infinity'] = dayTimes(from, to);
+  const [first = 1n, beyond = 1n] = await placeTimes(pool, bits('account', account_id), [begin, end]);
+  const days = dayBounds(from, to);
+  const select: List<LineRow, EntryLine>['select'] = (where, order, limit) => {
+    const [fromDay, toDay, ...range] = [...days, first, beyond].map((value) => where.parameter(value));
+    const [firstSequence, beyondSequence] = range;
+    const part = { from: fromDay, to: toDay, first: firstSequence, beyond: beyondSequence } as DayRange;
+    return selectLines(selectDays(`${where}`, part, order, limit), order);
+  };
+  return listOfAccount(pool, { ...list, select }, request, bound);
 }
 
 const entriesFor = (bound: string | undefined): List<LineRow, EntryLine> => ({

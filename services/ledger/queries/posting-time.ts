@@ -18,6 +18,17 @@ export const placed = `halved (account_id, time, low, high) as (
     select account_id, time, low as sequence from halved where low = high
   )`;
 
+/** Returns the sequence of each of these times as `placed` does, in their order, or none if there is no such account. */
+export async function placeTimes(pool: Pool, account: string | null, times: readonly string[]): Promise<bigint[]> {
+  const { rows } = await pool.query<{ sequence: bigint }>(
+    `with recursive wanted as (select $1::uuid as account_id, time from unnest($2::timestamptz[]) as time), ${placed}
+     select sequence from unnest($2::timestamptz[]) with ordinality as wanted (time, n)
+       cross join lateral (select sequence from placed p where p.time = wanted.time limit 1) p order by n`,
+    [account, times],
+  );
+  return rows.map(({ sequence }) => sequence);
+}
+
 /** Only so long ago, a posting may have got its time and not be committed yet. */
 const recentMs = 60_000;
 

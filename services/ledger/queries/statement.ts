@@ -4,8 +4,9 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { dayBounds, dayTimes } from '../domain/calendar.ts';
 import { entryColumns, prefixed } from '../rows.ts';
-import { type LineRow, selectLines, toLine } from './lines.ts';
+import { datedDifference, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
 import { awaitPostings, placed } from './posting-time.ts';
 
@@ -19,6 +20,9 @@ interface Period {
   /** The sequences of the period: from `first` (inclusive) to `beyond` (exclusive). */
   first: bigint;
   beyond: bigint;
+  /** Of a statement by value date: the end of the account's entries, which is that of the period otherwise. */
+  ending?: bigint;
+  entry_count: bigint;
   opening_minor: bigint;
   closing_minor: bigint;
   /** As text, because the SQL type is numeric. Unused if the period has more than `maxEntries`. */
@@ -36,7 +40,7 @@ export const periodStatement = `with recursive account as (
       select account_id, last_sequence, (select sequence from placed where time = $3 limit 1) as first, (select sequence from placed where time = $4 limit 1) as beyond from account
     ) found
   )
-  select account_id, account_number, currency, first, beyond, debit_minor, credit_minor,
+  select account_id, account_number, currency, first, beyond, beyond - first as entry_count, debit_minor, credit_minor,
     coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) as opening_minor,
     coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = beyond - 1), 0) as closing_minor
   from account join period using (account_id) cross join lateral (
@@ -44,45 +48,89 @@ export const periodStatement = `with recursive account as (
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
+/**
+ * The same for a period of value dates, from $6 to before $7, which begin at $3 and $4. $5: the end of the account's entries.
+ * What was posted for these days later, or on them for others, is in dated_entries.
+ */
+export const dayPeriodStatement = `with recursive account as (
+    select account_id, account_number, currency, least($5::int8, last_sequence + 1) as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
+  ), wanted as (
+    select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
+  ), ${placed}, period as (
+    select a.*, least(ending, (select sequence from placed where time = $3 limit 1)) as first, least(ending, (select sequence from placed where time = $4 limit 1)) as beyond from account a
+  ), dated as (
+    select sequence, direction, amount_minor, effective_date from account join dated_entries using (account_id) join entries using (account_id, sequence) where sequence < ending
+  ), posted as (
+    select direction, amount_minor from entries e, period
+    where e.account_id = $1 and e.sequence >= first and e.sequence < beyond and beyond - first <= ${maxEntries} and not exists (select from dated d where d.sequence = e.sequence)
+    union all select direction, amount_minor from dated where effective_date >= $6::date and effective_date < $7::date
+  )
+  select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, (opening + credit_minor - debit_minor)::int8 as closing_minor, opening::int8 as opening_minor
+  from period cross join lateral (
+    select count(*) + greatest(beyond - first - ${maxEntries}, 0) as entry_count, coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor from posted
+  ) totals cross join lateral (
+    select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$6::date')} as opening
+  ) opening`;
+
 const entriesStatement = selectLines(
   `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`,
   'sequence',
 );
 
+const dayEntriesStatement = selectLines(
+  selectDays(
+    'account_id = $1 and sequence >= $2 and sequence < $3',
+    { first: '$5', beyond: '$6', from: '$7', to: '$8' },
+    'sequence',
+    '$4',
+  ),
+  'sequence',
+);
+
 /**
- * The last sequence shown, and the end of the period that the first page found, so that postings between two pages
- * change neither totals nor entries.
+ * The last sequence shown, and the end of the period that the first page found, or that of the account in a statement by
+ * value date, so that postings between two pages change neither totals nor entries.
  */
 const place = /^(\d{1,18})\.(\d{1,18})$/;
 
 /**
- * Returns a statement of an account for a period of posting times. Opening balance + credits - debits = closing
- * balance, even if clocks were wrong, because all of them are derived from the same sequences. Entries never
+ * Returns a statement of an account for a period of posting times or of value dates. Opening balance + credits - debits =
+ * closing balance, even if clocks were wrong, because all of them are derived from the same sequences. Entries never
  * change, so both statements see the same ones.
  */
 export async function getStatement(
   pool: Pool,
-  { account_id, from, to, limit, after }: MessageData<'get_statement'>,
+  request: MessageData<'get_statement'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
+  const { account_id, from, to, limit, after, effective_from, effective_to } = request;
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
+  const isByDay = (effective_from ?? effective_to) !== undefined;
   const [account, client] = [bits('account', account_id), bits('client', bound)];
-  await awaitPostings(pool, account, client, [from, to]);
-  const values = [account, client, from ?? '-infinity', to ?? 'infinity', end ?? null];
+  const days = dayBounds(effective_from, effective_to);
+  const times = isByDay ? dayTimes(effective_from, effective_to) : ([from, to] as const);
+  await awaitPostings(pool, account, client, times);
+  const values = [account, client, times[0] ?? '-infinity', times[1] ?? 'infinity', end ?? null];
   const {
     rows: [period],
-  } = await pool.query<Period>(periodStatement, values);
+  } = isByDay
+    ? await pool.query<Period>(dayPeriodStatement, [...values, ...days])
+    : await pool.query<Period>(periodStatement, values);
   if (!period) return accountNotFound(account_id);
-  const { currency, first, beyond, debit_minor, credit_minor } = period;
-  const count = beyond - first;
-  if (count > maxEntries)
-    return refused(invalidField('from', `the period has ${count} entries: choose one of at most ${maxEntries}`));
-  const begin = shown === undefined ? first : BigInt(shown) + 1n;
-  const { rows } = await pool.query<LineRow>(entriesStatement, [account, begin, beyond, limit + 1]);
+  const { currency, first, beyond, debit_minor, credit_minor, ending = beyond, entry_count: count } = period;
+  if (count > maxEntries) {
+    const field = isByDay ? 'effective_from' : 'from';
+    return refused(invalidField(field, `the period has ${count} entries: choose one of at most ${maxEntries}`));
+  }
+  const begin = shown === undefined ? (isByDay ? 1n : first) : BigInt(shown) + 1n;
+  const page = [account, begin, ending, limit + 1];
+  const { rows } = isByDay
+    ? await pool.query<LineRow>(dayEntriesStatement, [...page, first, beyond, ...days])
+    : await pool.query<LineRow>(entriesStatement, page);
   const { items, next } = cutPage(rows, limit, {
     item: (row) => toLine(row, bound),
-    position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }),
+    position: (row) => ({ at: row.created_at, id: `${row.sequence}.${ending}` }),
   });
   const item = {
     account_id: prefixed('acc', period.account_id),
@@ -90,6 +138,8 @@ export async function getStatement(
     currency,
     from: from ?? null,
     to: to ?? null,
+    ...(effective_from === undefined ? {} : { effective_from }),
+    ...(effective_to === undefined ? {} : { effective_to }),
     opening_balance: fromMinor(period.opening_minor, currency),
     closing_balance: fromMinor(period.closing_minor, currency),
     debit_total: fromMinor(BigInt(debit_minor), currency),

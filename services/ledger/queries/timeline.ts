@@ -21,7 +21,7 @@ import {
   toTransaction,
   transactionEventType,
 } from '../domain/records.ts';
-import { entryColumns, qualifyColumns, readReversals, readTransactions, toEntryRecord, uuids } from '../rows.ts';
+import { readReversals, readTransactions, selectEntries, toEntryRecord, uuids } from '../rows.ts';
 import { placed } from './posting-time.ts';
 
 /**
@@ -99,9 +99,11 @@ export const operationStatement = `with recursive candidates as (
   ), ${placed}, parts as (
     select account_id, min(sequence) as first, max(sequence) as beyond from placed group by account_id
   )
-  select ${qualifyColumns('e', entryColumns)}, a.account_number, a.account_type from parts p
-    cross join lateral (select * from entries where account_id = p.account_id and sequence >= p.first and sequence < p.beyond and operation_id = $4 offset 0) e
-    join accounts a on a.account_id = p.account_id
+  ${selectEntries(
+    'parts p cross join lateral (select * from entries where account_id = p.account_id and sequence >= p.first and sequence < p.beyond and operation_id = $4 offset 0) e',
+    ', a.account_number, a.account_type',
+  )}
+    join accounts a on a.account_id = e.account_id
   order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;
 
 /**

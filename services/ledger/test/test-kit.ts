@@ -64,6 +64,7 @@ export function testBooks(accounts: AccountState[]): Books {
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
     expired: [],
+    closed: null,
     now,
   };
 }
@@ -91,13 +92,21 @@ type PostingOptions = Partial<MessageContext> & {
   description?: string | null;
   reference?: string | null;
   external_id?: string;
+  effective_date?: string;
 };
 
 export function cash(
   transaction_type: 'Deposit' | 'Withdrawal',
   account: Account,
   amount: string,
-  { currency = null, description = null, reference = null, external_id, ...context }: PostingOptions = {},
+  {
+    currency = null,
+    description = null,
+    reference = null,
+    external_id,
+    effective_date,
+    ...context
+  }: PostingOptions = {},
   id: number | string = next++,
 ): Command {
   return {
@@ -111,6 +120,7 @@ export function cash(
       description,
       reference,
       ...(external_id !== undefined && { external_id }),
+      effective_date,
     },
     context: testContext(id, context),
   };
@@ -120,7 +130,12 @@ export function transfer(
   from: Account,
   to: Account,
   amount: string,
-  { currency = null, description = null, ...context }: Omit<PostingOptions, 'reference' | 'external_id'> = {},
+  {
+    currency = null,
+    description = null,
+    effective_date,
+    ...context
+  }: Omit<PostingOptions, 'reference' | 'external_id'> = {},
   id: number | string = next++,
 ): Command {
   const data = {
@@ -130,13 +145,14 @@ export function transfer(
     amount,
     currency,
     description,
+    effective_date,
   };
   return { name: 'create_transfer', data, context: testContext(id, { message_id: data.transfer_id, ...context }) };
 }
 
 export function reversal(
   original: string,
-  context: Partial<MessageContext> = {},
+  { effective_date, ...context }: Partial<MessageContext> & { effective_date?: string } = {},
   id: number | string = next++,
 ): Command {
   return {
@@ -145,6 +161,7 @@ export function reversal(
       transaction_id: formatId('transaction', testBits(id)),
       reverses_transaction_id: original,
       reason: 'mistake',
+      effective_date,
     },
     context: testContext(id, context),
   };
@@ -232,12 +249,13 @@ interface Capturing {
   to?: AccountState;
   final?: boolean;
   description?: string | null;
+  effective_date?: string;
   id?: number;
   context?: Partial<MessageContext>;
 }
 export function capture(
   hold: number,
-  { amount = null, to, final = true, description = null, id = next++, context = {} }: Capturing = {},
+  { amount = null, to, final = true, description = null, effective_date, id = next++, context = {} }: Capturing = {},
 ): Command {
   const data = {
     transaction_id: formatId('transaction', testBits(id)),
@@ -246,6 +264,7 @@ export function capture(
     to_account_id: to?.account_id ?? null,
     final,
     description,
+    effective_date,
   };
   return { name: 'capture_hold', data, context: testContext(id, context) };
 }

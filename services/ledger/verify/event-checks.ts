@@ -9,10 +9,9 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { type AccountState, availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
-  entryColumns,
   prefixed,
-  qualifyColumns,
   readTransactions,
+  selectEntries,
   toAccountState,
   toEntryRecord,
   uuids,
@@ -248,8 +247,9 @@ async function readEntries(
 ): Promise<Map<string, EntryRecord>> {
   if (named.length === 0) return new Map();
   const { rows } = await pool.query<EntryRecord>(
-    `select ${qualifyColumns('e', entryColumns)}
-     from unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)`,
+    selectEntries(
+      'unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)',
+    ),
     [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
   return new Map(rows.map(toEntryRecord).map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));

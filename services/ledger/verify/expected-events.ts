@@ -122,10 +122,12 @@ const ofBatch = ['batch_id', 'batch_position'];
 
 /** Events from before 0.2.0 lack these fields, and reversals of transfers lack transfer_id. */
 const sinceNow = ['actor', 'request_channel', 'client_id', 'account_number'];
+/** So do these, at any depth. */
+const valueDates = /\.effective_date$/;
 
 /** Returns the paths at which two JSON values differ. */
 function paths(a: unknown, b: unknown, path: string): string[] {
-  if (ofBatch.includes(path) || (a === undefined && sinceNow.includes(path))) return [];
+  if (ofBatch.includes(path) || (a === undefined && (sinceNow.includes(path) || valueDates.test(path)))) return [];
   if (path === 'request_channel' && a === 'staff' && b === 'token') return [];
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b ? [] : [path];
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);

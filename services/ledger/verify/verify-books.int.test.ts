@@ -95,6 +95,7 @@ beforeAll(async () => {
     transfer(savings, loan, '13.13'),
     placing(checking, '6', { n: 72, expires_at, context }),
     release(72),
+    cash('Deposit', savings, '14.14', { effective_date: new Date(Date.now() - 86_400_000).toISOString().slice(0, 10) }),
     placing(checking, '99999', { n: 73, expires_at, context }),
     capture(71, { amount: '999' }),
     statusChange(testAccount(4, 'Savings'), 'Frozen'),
@@ -104,7 +105,7 @@ beforeAll(async () => {
   expect(replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code))).toEqual([
     ...Array(4).fill('done'),
     'already_reversed',
-    ...Array(3).fill('done'),
+    ...Array(4).fill('done'),
     'insufficient_funds',
     'amount_exceeds_hold',
     'done',
@@ -122,7 +123,7 @@ async function broken(statements: string): Promise<string[]> {
   const client = await pool.connect();
   try {
     await client.query(
-      `begin; alter table entries disable trigger all; alter table transactions disable trigger all; ${statements}`,
+      `begin; alter table entries disable trigger all; alter table transactions disable trigger all; alter table dated_entries disable trigger all; ${statements}`,
     );
     return (await checkBooks(client)).map(({ rule }) => rule);
   } finally {
@@ -162,6 +163,7 @@ const [
   postingReplies,
   holdReplies,
   accountReplies,
+  valueDates,
 ] = bookRules;
 
 type Legs = [account: string, direction: 'credit' | 'debit', reverses?: string][];
@@ -568,6 +570,22 @@ const violations: [string, (string | undefined)[], string][] = [
     [accountReplies],
     `delete from commands where name = 'change_ledger_account_status' and outcome::text like '%"to_status":"Frozen"%'`,
   ],
+  [
+    'an entry with another value date than its operation',
+    [valueDates],
+    `update dated_entries set effective_date = effective_date - 1 where account_id = ${account(1)}`,
+  ],
+  [
+    'an entry without the value date of its operation',
+    [valueDates],
+    `delete from dated_entries where account_id = ${account(1)}`,
+  ],
+  [
+    'entries with another value date than their transaction',
+    [valueDates],
+    'update dated_entries set effective_date = effective_date - 1',
+  ],
+  ['a value date of no entry', [valueDates], `insert into dated_entries values (${account(1)}, 999, '2026-01-01')`],
 ];
 
 it('finds nothing in valid books', async () => {

@@ -31,7 +31,7 @@ const sibling = (id: string) =>
 
 /** The columns in which both transactions of a transfer agree, and those that a reversal has from its original. */
 const agreeing = (alias: string) =>
-  ['transaction_type', 'status', 'amount_minor', 'currency', 'hold_id', 'batch_id', 'created_at']
+  ['transaction_type', 'status', 'amount_minor', 'currency', 'hold_id', 'batch_id', 'created_at', 'effective_date']
     .map((name) => `${alias}.${name}`)
     .concat(`${alias}.reverses_transaction_id is null`)
     .join(', ');
@@ -210,6 +210,14 @@ const rules: Record<string, string> = {
       select substr(data ->> 'account_id', 5)::uuid as account_id, count(*) as changes from (${keptReplies('change_ledger_account_status')}) c
       where ok and data ->> 'changed' = 'true' group by 1
     ) c using (account_id) where a.status_version <> 1 + coalesce(c.changes, 0)`,
+  'each value date that is stored is of an entry, and of all entries and transactions of its operation': `
+    select operation_id, o.account_id, o.sequence, o.days, t.effective_date
+    from (
+      select e.operation_id, min(d.account_id::text) as account_id, min(d.sequence) as sequence, array_agg(distinct d.effective_date::text) as days, count(*) > count(d.effective_date) as mixed
+      from dated_entries d full join entries e using (account_id, sequence)
+      where e.operation_id is null or e.operation_id in (select operation_id from dated_entries join entries using (account_id, sequence)) group by e.operation_id
+    ) o left join transactions t using (operation_id)
+    where t.operation_id is null or o.mixed or array_length(o.days, 1) > 1 or t.effective_date::text <> o.days[1]`,
 };
 
 export const bookRules = Object.keys(rules);

@@ -87,6 +87,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $same := pick (deepCopy .root.Values.gateway.config) "JWT_ISSUER" "SHUTDOWN_DELAY_MS" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE" }}
 {{- $shared = mergeOverwrite (pick $shared "NODE_ENV" "LOG_LEVEL") $same (dict "API_URL" (printf "http://%s" (include "core-banking.name" $gateway))) }}
 {{- end -}}
+{{- /* Gateways and ledgers have the same days. */ -}}
+{{- if eq .component "ledger" }}{{ $shared = mergeOverwrite $shared (pick (deepCopy .root.Values.gateway.config) "BANK_TIME_ZONE") }}{{ end -}}
 {{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
 {{- /* Nothing of this chart is in front of the gateways then. The schema requires their proxies otherwise. */ -}}
 {{- if and (eq .component "gateway") (not .root.Values.ingress.enabled) (not .root.Values.gatewayApi.enabled) (not (hasKey $config "TRUST_PROXY")) }}{{ $_ := set $config "TRUST_PROXY" "none" }}{{ end -}}

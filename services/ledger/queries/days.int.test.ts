@@ -1,0 +1,198 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { formatId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import { toMinor } from '#libs/contracts/money.ts';
+import { calendarIn } from '#libs/service/days.ts';
+import { insertDatedEntries, writeBatch } from '../batch/store.ts';
+import { addDays, setCalendar } from '../domain/calendar.ts';
+import type { Books } from '../domain/decision.ts';
+import { decide } from '../domain/posting.ts';
+import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
+import { uuids } from '../rows.ts';
+import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
+import { cash, replyCode, testAccount, testBooks, transfer } from '../test/test-kit.ts';
+
+/** Compares reads by value date with sums in SQL over all entries, whatever was posted when and for which day. */
+const ledger = useLedger();
+/** In this time, the clocks of the zone are set forward, and back in the autumn before. */
+const zone = 'Europe/Berlin';
+beforeAll(() => setCalendar(calendarIn(zone)));
+afterAll(() => setCalendar());
+
+const ask = async <N extends MessageName>(name: N, data: MessageData<N>): Promise<MessageResult<N>> => {
+  const reply = await ledger.ask({ name, data } as unknown as Parameters<LedgerHarness['ask']>[0]);
+  if (!reply.ok) throw new Error(JSON.stringify(reply.refusal));
+  return messages[name].result.parse(reply.data) as MessageResult<N>;
+};
+
+const firstDay = '2026-03-20';
+const days = 16;
+const lastDay = addDays(firstDay, days - 1);
+
+interface Step {
+  at: number;
+  from: number;
+  to: number;
+  back: number;
+  isTransfer: boolean;
+}
+/** Postings of three accounts at any time of these days, each dated up to ten days back. */
+const history = fc.array(
+  fc.record<Step>({
+    at: fc.integer({ min: 0, max: days * 86_400_000 - 1 }),
+    from: fc.integer({ min: 0, max: 2 }),
+    to: fc.integer({ min: 0, max: 2 }),
+    back: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 10 })),
+    isTransfer: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 60 },
+);
+
+let accountsMade = 0;
+
+/** Decides and stores a history as the ledger does, but at other times. Returns its accounts. */
+async function post(steps: Step[]): Promise<AccountState[]> {
+  const accounts = [0, 1, 2].map(() => testAccount(++accountsMade, 'Savings'));
+  const books: Books = testBooks(accounts);
+  const slots = (['Teller', 'Vault'] as const).map((kind) => books.system(kind, 'USD'));
+  for (const [i, slot] of slots.entries()) {
+    const mutable = slot as { account_id: string; account_number: string };
+    mutable.account_id = formatId('account', freshBits());
+    mutable.account_number = `${slot.account_type} ${accountsMade} ${i}`;
+  }
+  const [transactions, entries]: [TransactionRecord[], EntryRecord[]] = [[], []];
+  for (const { at, from, to, back, isTransfer } of steps.toSorted((a, b) => a.at - b.at)) {
+    books.now = new Date(Date.parse(`${firstDay}T00:00:00+01:00`) + at).toISOString();
+    const effective_date = back === 0 ? undefined : addDays(books.now.slice(0, 10), -back);
+    const [payer, payee] = [accounts[from], accounts[to]] as [AccountState, AccountState];
+    const options = { effective_date, time: books.now };
+    const command = isTransfer
+      ? transfer(payer, payee, '1.00', options, freshBits())
+      : cash('Deposit', payer, '2.50', options, freshBits());
+    const decision = decide(command, books);
+    if (replyCode(decision) !== 'done') continue;
+    transactions.push(...decision.transactions);
+    entries.push(...decision.entries);
+  }
+  await ledger.owner.query(
+    `insert into accounts (account_id, account_number, client_id, account_type, currency, status, created_at)
+     select a.*, 'USD', 'Active', now() from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) as a`,
+    [
+      uuids([...accounts, ...slots].map((a) => a.account_id)),
+      [...accounts.map((_, i) => `SAV-${accountsMade}${i}`), ...slots.map((a) => a.account_number)],
+      uuids([...accounts, ...slots].map((a) => a.client_id)),
+      [...accounts, ...slots].map((a) => a.account_type),
+    ],
+  );
+  if (transactions.length > 0) await writeBatch(ledger.owner, transactions, entries);
+  await insertDatedEntries(ledger.owner, entries);
+  return accounts;
+}
+
+/** The value date of an entry or a transaction in SQL. */
+const dayIn = (alias: string) =>
+  `coalesce(${alias}.effective_date, (${alias}.created_at at time zone '${zone}')::date)`;
+
+interface Line {
+  sequence: bigint;
+  day: string;
+  change: bigint;
+}
+async function modelOf(account_id: string): Promise<Line[]> {
+  const { rows } = await ledger.owner.query<Line>(
+    `select sequence, ${dayIn('e')} as day, case direction when 'credit' then amount_minor else -amount_minor end as change
+     from v_entries e where account_id = $1 order by sequence`,
+    [account_id],
+  );
+  return rows;
+}
+const sum = (lines: Line[]) => lines.reduce((total, { change }) => total + change, 0n);
+const minor = (decimal: string) => toMinor(decimal.replace('-', ''), 'USD') as bigint;
+const signed = (decimal: string) => (decimal.startsWith('-') ? -minor(decimal) : minor(decimal));
+
+const range = fc.tuple(
+  fc.integer({ min: -12, max: days + 2 }),
+  fc.integer({ min: 0, max: 12 }),
+  fc.integer({ min: 0, max: 2 }),
+);
+const inPeriod = ({ day }: Line, from: string | undefined, to: string | undefined) =>
+  (from === undefined || day >= from) && (to === undefined || day <= to);
+
+describe('any history', () => {
+  it('is listed, stated, and summed by value date as the entries say', async () => {
+    // contract: days-9, days-11
+    await fc.assert(
+      fc.asyncProperty(history, fc.array(range, { minLength: 4, maxLength: 4 }), async (steps, ranges) => {
+        const accounts = await post(steps);
+        for (const { account_id } of accounts) {
+          const model = await modelOf(account_id);
+          for (const [begin, length, open] of ranges) {
+            const effective_from = open === 1 ? undefined : addDays(firstDay, begin);
+            const effective_to = open === 2 ? undefined : addDays(firstDay, begin + length);
+            const filter = { account_id, effective_from, effective_to };
+            const within = model.filter((line) => inPeriod(line, effective_from, effective_to));
+            const sequences = within.map(({ sequence }) => Number(sequence));
+            // Pages of three.
+            const listed: number[] = [];
+            for (let after: MessageData<'list_entries'>['after']; ; ) {
+              const page = await ask('list_entries', { ...filter, limit: 3, order: 'asc', after });
+              listed.push(...page.items.map(({ sequence }) => sequence));
+              if (!page.next) break;
+              after = page.next;
+            }
+            expect(listed).toEqual(sequences);
+            const { item } = await ask('get_statement', { ...filter, limit: 500 });
+            expect(item.entries.map(({ sequence }) => sequence)).toEqual(sequences);
+            expect(item.entry_count).toBe(sequences.length);
+            const before = effective_from === undefined ? [] : model.filter(({ day }) => day < effective_from);
+            expect(signed(item.opening_balance)).toBe(sum(before));
+            expect(signed(item.closing_balance)).toBe(sum(before) + sum(within));
+            const pageOf = { limit: 500, order: 'asc' as const };
+            const transactions = await ask('list_transactions', { ...filter, ...pageOf });
+            const { rows } = await ledger.owner.query<{ transaction_id: string }>(
+              `select transaction_id from v_transactions t where account_id = $1 and ($2::date is null or ${dayIn('t')} >= $2) and ($3::date is null or ${dayIn('t')} <= $3)`,
+              [account_id, effective_from ?? null, effective_to ?? null],
+            );
+            expect(transactions.items.map((one) => one.transaction_id).sort()).toEqual(
+              rows.map((row) => row.transaction_id).sort(),
+            );
+            const transfers = await ask('list_transfers', { ...filter, ...pageOf });
+            expect(new Set(transfers.items.map((one) => one.transfer_id))).toEqual(
+              new Set(transactions.items.flatMap((one) => one.transfer_id ?? [])),
+            );
+            for (const one of [...item.entries, ...transactions.items, ...transfers.items])
+              expect(inPeriod({ day: one.effective_date ?? '' } as Line, effective_from, effective_to)).toBe(true);
+          }
+        }
+      }),
+      { numRuns: 5 },
+    );
+    expect(lastDay).toBe('2026-04-04');
+  });
+});
+
+it('a statement by value date has the same totals on each page, whatever is posted meanwhile', async () => {
+  // contract: days-11
+  const account_id = await ledger.open('Savings', '10');
+  const today = new Date().toISOString().slice(0, 10);
+  const day = addDays(today, -3);
+  const dated = () => ledger.cash('Deposit', account_id, '1', { effective_date: day });
+  await ledger.book([dated(), dated(), ledger.cash('Withdrawal', account_id, '2')]);
+  const ofDay = { account_id, effective_from: day, effective_to: day, limit: 1 };
+  const first = await ask('get_statement', ofDay);
+  await ledger.book([dated()]);
+  const second = await ask('get_statement', { ...ofDay, after: first.next });
+  const all = {
+    opening_balance: '0.00',
+    closing_balance: '2.00',
+    credit_total: '2.00',
+    debit_total: '0.00',
+    entry_count: 2,
+  };
+  expect(first.item).toMatchObject({ ...all, entries: [{ sequence: 2, effective_date: day, balance_after: '11.00' }] });
+  expect(second.item).toMatchObject({ ...all, entries: [{ sequence: 3 }] });
+  expect(second.next).toBeUndefined();
+  expect((await ask('get_statement', ofDay)).item.entry_count).toBe(3);
+});
