@@ -70,6 +70,9 @@ export const operations = {
   eraseClient: { method: 'POST', path: '/admin/clients/:client_id/erasure' },
   getTrialBalance: { method: 'GET', path: '/admin/trial-balance' },
   getSystemAccounts: { method: 'GET', path: '/admin/system-accounts' },
+  closeDay: { method: 'POST', path: '/admin/day-closings' },
+  listDayClosings: { method: 'GET', path: '/admin/day-closings', paged: 'items' },
+  getDayClosing: { method: 'GET', path: '/admin/day-closings/:date' },
   search: { method: 'GET', path: '/admin/search' },
   getTimeline: { method: 'GET', path: '/admin/transactions/:transaction_id/timeline' },
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
@@ -289,8 +292,9 @@ export interface BalanceAt {
   balance: number;
   currency: string;
   available_balance?: number;
-  at: string;
-  sequence: number;
+  at?: string;
+  sequence?: number;
+  on?: string;
 }
 
 export interface Statement {
@@ -307,6 +311,45 @@ export interface Statement {
   credit_total: number;
   entry_count: number;
   entries: EntryLine[];
+}
+
+export interface DayClosing {
+  date: string;
+  closed_at: string;
+  closed_by: string;
+  totals: {
+    currency: string;
+    class: 'liability' | 'asset';
+    opening: number;
+    debits: number;
+    credits: number;
+    closing: number;
+    entry_count: number;
+    operation_count: number;
+  }[];
+  accounts_sha256: string;
+  previous_hash: string;
+  hash: string;
+}
+
+export interface DayLine {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  class: 'liability' | 'asset';
+  opening: string;
+  closing: string;
+  sum: string;
+  count: number;
+  first_sequence: number;
+  last_sequence: number;
+}
+
+export interface DayBalance {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  balance: string;
 }
 
 export interface StatusTransition {
@@ -447,7 +490,10 @@ export interface Operations {
   dead_letters_open: number | null;
   consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;
   last_verification: Verification | null;
-  four_eyes: { off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook')[]; reason: string | null };
+  four_eyes: {
+    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day')[];
+    reason: string | null;
+  };
   requests: { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
 }
 
@@ -563,10 +609,10 @@ export interface CloudEvent {
 
 export interface Approval {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -589,10 +635,10 @@ export interface Approval {
 
 export interface ApprovalWithKey {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -646,6 +692,7 @@ export type ErrorCode =
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
   | 'invalid_effective_date'
+  | 'day_not_closable'
   | 'day_closed'
   | 'invalid_transaction_type'
   | 'invalid_status_transition'
@@ -673,6 +720,7 @@ export type ErrorCode =
   | 'batch_not_found'
   | 'webhook_not_found'
   | 'delivery_not_found'
+  | 'day_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'deadline_exceeded'
@@ -796,8 +844,8 @@ export interface Calls {
   listAccountNotes(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List the ledger entries of an account. Scope: transactions:read. */
   listEntries(input: { account_id: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
-  /** Get the balance of an account, now or at a time. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
-  getAccountBalance(input: { account_id: string; at?: string }, options?: CallOptions): Promise<BalanceAt>;
+  /** Get the balance of an account, now or at a time. With `on`, returns the balance by value date at the end of that day, without `at` and `sequence`; it changes as long as postings are dated back to that day. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
+  getAccountBalance(input: { account_id: string; at?: string; on?: string }, options?: CallOptions): Promise<BalanceAt>;
   /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429. Scope: transactions:read. */
   getStatement(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
   /** Get a statement of an account for a period, as an HTML page made for paper. */
@@ -964,7 +1012,7 @@ export interface Calls {
   /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -999,10 +1047,16 @@ export interface Calls {
     revoked_keys: number;
     remaining: { place: string; holds: string; gone_at: string | null }[];
   }>;
-  /** Get the trial balance per currency. Scope: books:read. */
-  getTrialBalance(input?: Record<never, never>, options?: CallOptions): Promise<TrialBalance[]>;
+  /** Get the trial balance per currency. With `on`, by value date at the end of that day. Scope: books:read. */
+  getTrialBalance(input?: { on?: string }, options?: CallOptions): Promise<TrialBalance[]>;
   /** Get Teller and Vault per currency. Scope: books:read. */
   getSystemAccounts(input?: Record<never, never>, options?: CallOptions): Promise<SystemAccount[]>;
+  /** Close a day of the books. The day must have ended, and be the one after the last closed; the first may be any, and closes all before it. From then on, no posting with that value date or an earlier one is decided. Scope: books:close. */
+  closeDay(input: { date: string }, options?: CallOptions): Promise<DayClosing>;
+  /** List closed days. Scope: books:read. */
+  listDayClosings(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<DayClosing>;
+  /** Get a closed day. Scope: books:read. */
+  getDayClosing(input: { date: string }, options?: CallOptions): Promise<DayClosing>;
   /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
   /** Get the timeline of a transaction: request, command, entries, events. Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication. Scope: audit:read and transactions:read. */
@@ -1054,7 +1108,7 @@ export interface Calls {
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
     requested_by?: 'me' | 'others';
     limit?: number;
     cursor?: string;
@@ -1070,7 +1124,7 @@ export interface Calls {
   signIn(input: { session_id: string }, options?: CallOptions): Promise<{
     session_id: string;
     actor: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
   }>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
   signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;

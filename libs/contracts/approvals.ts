@@ -19,9 +19,10 @@ export const approvalActions = [
   'erase',
   'client_contact',
   'webhook',
+  'close_day',
 ] as const;
 /** Actions that are not offered yet. Settings may name them. */
-export const plannedActions = ['backdate', 'close_day', 'raise_limit'] as const;
+export const plannedActions = ['backdate', 'raise_limit'] as const;
 export const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
@@ -104,6 +105,7 @@ export const approvableCommand = z.enum([
   'create_webhook',
   'update_webhook',
   'rotate_webhook_secret',
+  'close_day',
 ]);
 export type ApprovableCommand = z.infer<typeof approvableCommand>;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { money } from './money.ts';
-import { type EndpointRows, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, field, type Meanings, meaning, message } from './subject.ts';
 
 /** The trial balance, and Teller and Vault (contract: double-entry). */
 
@@ -30,6 +30,8 @@ export const bookEndpoints = {
     route: 'GET /admin/trial-balance',
     summary: 'Get the trial balance per currency',
     scope: 'books:read',
+    query: z.strictObject({ on: field.day.optional() }),
+    description: 'With `on`, by value date at the end of that day.',
     shape: 'list',
     answers: { dollars: { debit_total: 125.5, credit_total: 125.5, assets: 125.5, liabilities: 125.5, difference: 0 } },
   },
@@ -43,7 +45,7 @@ export const bookEndpoints = {
 } satisfies EndpointRows;
 
 export const bookMessages = {
-  get_trial_balance: message.ledger.query({}, z.array(trialBalanceSchema)),
+  get_trial_balance: message.ledger.query({ on: field.day.optional() }, z.array(trialBalanceSchema)),
   get_system_accounts: message.ledger.query({}, z.array(systemAccountSchema)),
 };
 
@@ -53,6 +55,7 @@ export const bookMeanings = {
     'TrialBalance.credit_total': `Sum of all CR entries, ${meaning.inUnits}`,
     assets: `Teller, Vault, and outstanding loans, ${meaning.inUnits}`,
     liabilities: `What the bank owes its clients, ${meaning.inUnits}`,
+    'get_trial_balance.on': 'By value date at the end of this day of the bank, not a future one; default: now',
     difference: `Debits minus credits, ${meaning.inUnits}: 0 if the books balance`,
     kind: 'Teller or Vault',
     slots: 'The slots of the account, each with its own entries',

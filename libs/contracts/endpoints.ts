@@ -7,6 +7,7 @@ import { auditEndpoints } from './audit.ts';
 import { batchEndpoints } from './batches.ts';
 import { bookEndpoints } from './books.ts';
 import { clientEndpoints } from './clients.ts';
+import { dayEndpoints } from './days.ts';
 import { deadLetterEndpoints } from './dead-letters.ts';
 import { erasureEndpoints } from './erasure.ts';
 import { type ErrorCode, notFoundCode } from './errors.ts';
@@ -74,6 +75,7 @@ const rows = {
   ...apiKeyEndpoints,
   ...erasureEndpoints,
   ...bookEndpoints,
+  ...dayEndpoints,
   ...searchEndpoints,
   ...timelineEndpoints,
   ...statisticsEndpoints,

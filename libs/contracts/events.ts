@@ -5,6 +5,7 @@ import { apiKeyStates } from './api-keys.ts';
 import { approvalEvents } from './approvals.ts';
 import { auditEvents } from './audit.ts';
 import { clientEvents, clientStates } from './clients.ts';
+import { dayEvents } from './days.ts';
 import { erasureEvents } from './erasure.ts';
 import { holdEvents } from './holds.ts';
 import { transactionEvents } from './transactions.ts';
@@ -24,6 +25,7 @@ export const events = {
   ...statusEvents,
   ...clientEvents,
   ...erasureEvents,
+  ...dayEvents,
   ...approvalEvents,
   ...webhookEvents,
   ...accountStates,

@@ -7,6 +7,7 @@ import { auditMessages } from './audit.ts';
 import { batchMessages } from './batches.ts';
 import { bookMessages } from './books.ts';
 import { clientMessages } from './clients.ts';
+import { dayMessages } from './days.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 import { erasureMessages } from './erasure.ts';
 import { feedMessages } from './event-feed.ts';
@@ -55,6 +56,7 @@ export const messages = {
   ...timelineMessages,
   ...statisticsMessages,
   ...bookMessages,
+  ...dayMessages,
   ...webhookMessages,
   ...feedMessages,
 };

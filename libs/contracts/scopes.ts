@@ -24,6 +24,7 @@ const holders = {
   'approvals:write': 'bank',
   'webhooks:manage': 'anyone',
   'transactions:backdate': 'bank',
+  'books:close': 'bank',
 } as const satisfies Record<string, 'anyone' | 'bank'>;
 
 export type Scope = keyof typeof holders;

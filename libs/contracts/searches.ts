@@ -22,7 +22,12 @@ export function isSearchable(name: MessageName): boolean {
 }
 
 /** Sums over all accounts. */
-const sums = new Set<MessageName>(['get_trial_balance', 'get_posting_statistics', 'get_posting_totals']);
+const sums = new Set<MessageName>([
+  'list_balances',
+  'get_trial_balance',
+  'get_posting_statistics',
+  'get_posting_totals',
+]);
 
 /**
  * Reports whether a query scans many rows: it is a sum, or a list without an index, which must scan the newest rows of

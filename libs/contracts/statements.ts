@@ -12,9 +12,10 @@ import { transactionType } from './transactions.ts';
 export const balanceAtSchema = accountBalanceSchema.extend({
   /** Only for the current time. */
   available_balance: money.optional(),
-  at: z.string(),
-  /** The sequence of the entry; 0 before the first one. */
-  sequence: z.number().int().min(0),
+  /** Time and sequence of the entry (0 before the first one), unless it is the balance of a day. */
+  at: z.string().optional(),
+  sequence: z.number().int().min(0).optional(),
+  on: z.string().optional(),
 });
 
 /** An entry with all data of a line of a printed statement. */
@@ -88,10 +89,18 @@ export const statementEndpoints = {
     route: 'GET /accounts/:account_id/balance',
     summary: 'Get the balance of an account, now or at a time',
     scope: 'accounts:read',
-    query: z.strictObject({ at: field.time.optional() }),
+    query: z
+      .strictObject({ at: field.time.optional(), on: field.day.optional() })
+      .check(
+        field.rule('validation_failed', 'on', 'cannot be combined with at', ({ at, on }) => (at && on) === undefined),
+      ),
     description:
-      'With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0.',
-    answers: { now: { available_balance: 85.5 }, 'at a moment': { balance: 100.5, at: '2026-01-02T00:00:00.000Z' } },
+      'With `on`, returns the balance by value date at the end of that day, without `at` and `sequence`; it changes as long as postings are dated back to that day. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0.',
+    answers: {
+      now: { available_balance: 85.5, at: example.time, sequence: 2 },
+      'at a moment': { balance: 100.5, at: '2026-01-02T00:00:00.000Z', sequence: 1 },
+      'on a day': { balance: 100.5, on: '2026-01-01' },
+    },
   },
   get_statement: {
     route: 'GET /accounts/:account_id/statement',
@@ -118,7 +127,10 @@ export const statementMessages = {
     { account_id: message.id, ...dayFilters, ...message.page },
     message.pageSchema(entryLineSchema),
   ),
-  get_account_balance: message.ledger.query({ account_id: message.id, at: message.time.optional() }, balanceAtSchema),
+  get_account_balance: message.ledger.query(
+    { account_id: message.id, at: message.time.optional(), on: field.day.optional() },
+    balanceAtSchema,
+  ),
   get_statement: message.ledger.query(
     {
       account_id: message.id,
@@ -140,6 +152,8 @@ export const statementMeanings = {
     sequence: 'Number of the entry within its account: 1, 2, 3, and so on, without gaps',
     'BalanceAt.sequence': 'The sequence of the last entry before that time; 0 if there is none',
     at: `The time, ${meaning.utc}`,
+    on: 'The day, in the time zone of the bank',
+    'get_account_balance.on': 'Return the balance by value date at the end of this day of the bank, not a future one',
     'get_account_balance.at':
       'Return the balance after the last entry posted before this time: ISO 8601 date or time; default: now',
     'Statement.from': `Posted at or after this time, ${meaning.utc}; null: since the account was opened`,

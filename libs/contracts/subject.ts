@@ -42,10 +42,11 @@ export interface EndpointRow {
   /** The schema of `data`; `shape` says how it is used. */
   result?: z.ZodType;
   /**
-   * `document`: one object, a part of which is paged. `feed`: a list with a cursor for polling. `bare`: without an
+   * `document`: one object, a part of which is paged. `feed`: a list with a cursor for polling. `stream`: JSON
+   * lines, or CSV. `bare`: without an
    * envelope.
    */
-  shape?: 'one' | 'list' | 'page' | 'document' | 'feed' | 'bare' | 'health';
+  shape?: 'one' | 'list' | 'page' | 'document' | 'feed' | 'stream' | 'bare' | 'health';
   success?: 200 | 201;
   /** Returns 202 with a Pending resource if no reply arrives in time. */
   pending?: true;

@@ -1,4 +1,6 @@
+import { topicName } from '#libs/contracts/topics.ts';
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { topicRanges } from '#libs/kafka/topics.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { firstFailure } from '#libs/service/faults.ts';
@@ -8,8 +10,9 @@ import { connectDatabase, consumerGroups, createBasics, serve } from '#libs/serv
 import { macKeys } from '#libs/service/signing.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
 import { ledgerBatches } from './batch/batches.ts';
-import { ledgerCommands } from './batch/commands.ts';
+import { type DecidedBatch, ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
+import { createCloser } from './closings/closer.ts';
 import { ledgerConfig } from './config.ts';
 import { setCalendar } from './domain/calendar.ts';
 import { measureBooks, observeBatches } from './measure.ts';
@@ -56,6 +59,12 @@ run('ledger', async (context) => {
     onStop,
   });
   onStop('audit sender', () => auditSender.stop());
+  const lastOffsets = async () => {
+    const ranges = await topicRanges(kafka, topicName(prefix, 'transactions'));
+    return Object.fromEntries(ranges.map(({ partition, high }) => [partition, Number(high) - 1]));
+  };
+  const closer = createCloser({ pool: pools.closePool, lastOffsets, wake: () => relay.wake(), logger });
+  onStop('closer', () => closer.stop());
   const verifier = createVerifier(ofBooks, { pool: verifyPool, reads, now, logger });
   const holdSweeper = createHoldSweeper({ pool: writes, wake: () => relay.wake(), logger });
   onStop('hold sweeper', () => holdSweeper.stop());
@@ -72,6 +81,7 @@ run('ledger', async (context) => {
     concurrency: config.DATABASE_POOL_MAX,
     verifier,
   });
+  const observe = observeBatches(metrics, tracing);
   const writing = {
     pool: writes,
     replies,
@@ -79,7 +89,10 @@ run('ledger', async (context) => {
     keys,
     logger,
     wake: () => relay.wake(),
-    observe: observeBatches(metrics, tracing),
+    observe(batch: DecidedBatch) {
+      if (batch.commands.some(({ name }) => name === 'close_day')) closer.wake();
+      observe(batch);
+    },
     answerQueries: queries.handle,
   };
   const pace = { full: config.BATCH_MAX, ms: paceMs };
@@ -111,4 +124,5 @@ run('ledger', async (context) => {
   await serve(config, parts, context);
   auditSender.start();
   holdSweeper.start();
+  closer.start();
 });

@@ -99,6 +99,9 @@ export function selectEntries(from: string, more = ''): string {
   return `select ${qualifyColumns('e', entryColumns)}, d.effective_date${more} from ${from} left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence`;
 }
 
+/** The advisory lock that postings hold together, and the closing of a day alone, until they are committed. */
+export const closingLock = 7_241_865_002;
+
 /** Returns these columns of the table with that alias. */
 export function qualifyColumns(alias: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${alias}.$&`);

@@ -14,7 +14,7 @@ const readableViews = ['v_accounts', 'v_entries', 'v_transactions', 'v_holds'] a
  */
 function grants(role: string): string[] {
   return [
-    `grant select, insert on transactions, entries, dated_entries, commands, batches, dead_lettered_commands to ${role}`,
+    `grant select, insert on transactions, entries, dated_entries, closed_days, day_closings, day_closing_lines, commands, batches, dead_lettered_commands to ${role}`,
     // An account has a balance of 0 when it is inserted, and only entries change it (post_entries).
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
     `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version) on accounts to ${role}`,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   type Answer,
@@ -14,7 +15,7 @@ import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the contract of days with a bank whose day began 14 hours before that of UTC. */
 const timeZone = 'Pacific/Kiritimati';
-const world = useBank({ ledgers: 2, env: { BANK_TIME_ZONE: timeZone } });
+const world = useBank({ ledgers: 2, webhooks: 1, env: { BANK_TIME_ZONE: timeZone } });
 const { api } = world;
 
 const dayAgo = (days: number) =>
@@ -238,13 +239,14 @@ describe('value dates', () => {
       const transfers = await api.all<RestTransfer>(`/transfers?account_id=${from.account_id}&${query}`);
       expect(transfers.length, query).toBe(expected.filter((day) => day === dayAgo(7)).length);
     }
-    await eventually(async () => {
+    // Two events with a transaction and two entries each, and that of the transfer.
+    const published = await eventually(async () => {
       const events = await readTopics(world.bank, ['transactions', 'transfers']);
       const own = [...events.values()].flat().filter(({ value }) => value?.includes(moved.transfer_id));
-      const shown = own.map(({ value }) => String(value).match(/"effective_date":"[^"]+"/g));
-      // Two events with a transaction and two entries each, and that of the transfer.
-      expect(shown.flat()).toEqual(Array(7).fill(`"effective_date":"${dayAgo(7)}"`));
+      return own.length >= 3 && own;
     });
+    const shown = published.flatMap(({ value }) => String(value).match(/"effective_date":"[^"]+"/g) ?? []);
+    expect(shown).toEqual(Array(7).fill(`"effective_date":"${dayAgo(7)}"`));
   });
 
   it('of a statement give its balances', async () => {
@@ -312,5 +314,254 @@ describe('value dates', () => {
       api.post(`/transactions/${transaction_id}/reversal`, { reason: 'test', effective_date });
     expectError(await reverse(dayAgo(3)), 400, 'invalid_effective_date', /reverses/);
     expect((await reverse(dayAgo(2))).data<Shown>().effective_date).toBe(dayAgo(2));
+  });
+});
+
+describe('a day', () => {
+  it('has a balance by value date, for today the current one', async () => {
+    // contract: days-12, days-15
+    const { account_id, account_number } = await api.newAccount({ initial_deposit: 100 });
+    await api.transact(account_id, 'Withdrawal', 30, { effective_date: dayAgo(3) });
+    const path = `/accounts/${account_id}/balance`;
+    for (const [on, balance] of [
+      [dayAgo(4), 0],
+      [dayAgo(3), -30],
+      [dayAgo(1), -30],
+      [today(), 70],
+      ['0001-01-01', 0],
+    ] as const)
+      expect((await api.get(`${path}?on=${on}`)).data()).toEqual({
+        account_id,
+        account_number,
+        currency: 'USD',
+        balance,
+        on,
+      });
+    for (const query of [`on=${dayAgo(-1)}`, `on=${today()}&at=2026-01-01`, 'on=2026-02-30'])
+      expect(expectError(await api.get(`${path}?${query}`), 400, 'validation_failed').errors).toMatchObject([
+        { field: 'on' },
+      ]);
+    for (const query of ['from', 'to'])
+      expectError(await api.get(`${path}?on=${today()}&${query}=2026-01-01`), 400, 'unknown_parameter');
+    expectError(await api.get(`/accounts/acc_${'0'.repeat(32)}/balance?on=${today()}`), 404, 'account_not_found');
+    const bound = api.withToken(await world.bank.token(undefined, `bound:${other.client_id}`));
+    expectError(await bound.get(`${path}?on=${today()}`), 404, 'account_not_found');
+  });
+
+  it('has a trial balance', async () => {
+    // contract: days-13
+    const currency = 'CHF';
+    const { account_id } = await api.newAccount({ currency });
+    await api.transact(account_id, 'Deposit', 5, { effective_date: dayAgo(2) });
+    await api.transact(account_id, 'Deposit', 7);
+    const figures = async (query: string) =>
+      (await api.get(`/admin/trial-balance${query}`))
+        .list<{ currency: string }>()
+        .find((one) => one.currency === currency);
+    const both = (amount: number, turnover: number) => ({
+      currency,
+      debit_total: turnover,
+      credit_total: turnover,
+      assets: amount,
+      liabilities: amount,
+      difference: 0,
+    });
+    expect(await figures(`?on=${dayAgo(3)}`)).toEqual(both(0, 0));
+    expect(await figures(`?on=${dayAgo(1)}`)).toEqual(both(5, 10));
+    expect(await figures(`?on=${today()}`)).toEqual(both(12, 24));
+    expect(await figures('')).toEqual(both(12, 24));
+    expectError(await api.get(`/admin/trial-balance?on=${dayAgo(-1)}`), 400, 'validation_failed');
+  });
+
+  it('has the balances of all accounts of clients, as JSON lines or CSV', async () => {
+    // contract: days-14, days-15
+    const currency = 'NOK';
+    const [rich, empty] = [await api.newAccount({ currency, initial_deposit: 8 }), await api.newAccount({ currency })];
+    await api.transact(rich.account_id, 'Deposit', 2, { effective_date: dayAgo(2) });
+    const lines = (balance: string) =>
+      [
+        { account_id: rich.account_id, account_number: rich.account_number, currency, balance },
+        { account_id: empty.account_id, account_number: empty.account_number, currency, balance: '0.00' },
+      ].sort((a, b) => (a.account_id < b.account_id ? -1 : 1));
+    const file = (query: string, accept?: string) =>
+      api.get(`/admin/balances?${query}`, accept === undefined ? {} : { accept });
+    for (const [query, balance] of [
+      [`currency=${currency}`, '10.00'],
+      [`currency=${currency}&on=${today()}`, '10.00'],
+      [`currency=${currency}&on=${dayAgo(1)}`, '2.00'],
+      [`currency=${currency}&on=${dayAgo(3)}`, '0.00'],
+    ] as const) {
+      const answer = await file(query);
+      expect(answer.status, answer.text).toBe(200);
+      expect(answer.header('content-type')).toBe('application/x-ndjson');
+      expect(answer.text).toBe(
+        lines(balance)
+          .map((line) => `${JSON.stringify(line)}\n`)
+          .join(''),
+      );
+    }
+    const table = await file(`currency=${currency}`, 'text/csv');
+    expect(table.header('content-type')).toMatch(/^text\/csv/);
+    expect(table.text.split('\n')).toEqual([
+      'account_id,account_number,currency,balance',
+      ...lines('10.00').map((line) => Object.values(line).join(',')),
+      '',
+    ]);
+    const all = (await file('')).text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { account_number: string });
+    expect(all.length).toBeGreaterThan(3);
+    expect(all.filter(({ account_number }) => /^(TLR|VLT)/.test(account_number))).toEqual([]);
+    expectError(await file(`on=${dayAgo(-1)}`), 400, 'validation_failed');
+    expectError(await file('currency=XXY'), 400, 'unsupported_currency');
+    expectError(await file(`on=${today()}&from=2026-01-01`), 400, 'unknown_parameter');
+    const without = api.withKey((await api.key({ scopes: ['accounts:read', 'transactions:read'] })).api_key);
+    expectError(await without.get('/admin/balances'), 403, 'insufficient_scope');
+  });
+});
+
+describe('closing a day', () => {
+  const close = (date: unknown, by: Api = api, key = newKey()) => by.once(key, '/admin/day-closings', { date });
+  const lineOf = (text: string) =>
+    JSON.parse(text) as { account_id: string; opening: string; closing: string; sum: string };
+
+  it('is for the scope books:close, which bound credentials cannot have', async () => {
+    // contract: days-16, days-17
+    const without = api.withKey((await api.key({ scopes: ['books:read', 'transactions:read'] })).api_key);
+    expectError(await close(dayAgo(60), without), 403, 'insufficient_scope');
+    const refused = await api.post('/admin/api-keys', {
+      name: 'bound',
+      scopes: ['books:close'],
+      client_id: account.client_id,
+    });
+    expectError(refused, 400, 'validation_failed', /books:close/);
+    const closer = api.withKey((await api.key({ scopes: ['books:close'] })).api_key);
+    for (const path of [
+      '/admin/day-closings',
+      `/admin/day-closings/${today()}`,
+      `/admin/day-closings/${today()}/accounts`,
+    ])
+      expectError(await closer.get(path), 403, 'insufficient_scope');
+  });
+
+  it('is for ended days, in order, once; it shows what the day was, for ever', async () => {
+    // contract: days-16, days-17, days-18, days-19, days-20
+    for (const date of [today(), dayAgo(-1)]) expectError(await close(date), 400, 'day_not_closable');
+    for (const date of ['2026-02-30', undefined, null, 5]) expectError(await close(date), 400, 'validation_failed');
+    expect((await api.get('/admin/day-closings')).list()).toEqual([]);
+    const { account_id } = await api.newAccount();
+    await api.transact(account_id, 'Deposit', 9, { effective_date: dayAgo(60) });
+    const key = newKey();
+    const answer = await close(dayAgo(60), api, key);
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.header('location')).toBe(`/admin/day-closings/${dayAgo(60)}`);
+    const closing = answer.data<{ accounts_sha256: string; hash: string; previous_hash: string }>();
+    expect(closing).toEqual({
+      date: dayAgo(60),
+      closed_at: expect.stringMatching(/Z$/),
+      closed_by: expect.stringMatching(/^key:/),
+      totals: expect.arrayContaining([
+        {
+          currency: 'USD',
+          class: 'liability',
+          opening: expect.any(Number),
+          debits: 0,
+          credits: 9,
+          closing: expect.any(Number),
+          entry_count: 1,
+          operation_count: 1,
+        },
+      ]),
+      accounts_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      previous_hash: '0'.repeat(64),
+      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    const again = await close(dayAgo(60), api, key);
+    expect([again.status, again.data(), again.header('idempotent-replayed')]).toEqual([201, closing, 'true']);
+    expectError(await close(dayAgo(60)), 400, 'day_closed');
+    expectError(await close(dayAgo(61)), 400, 'day_closed');
+    expectError(await close(dayAgo(58)), 400, 'day_not_closable');
+
+    const path = `/admin/day-closings/${dayAgo(60)}`;
+    expect((await api.get(path)).data()).toEqual(closing);
+    const file = await api.get(`${path}/accounts`);
+    expect(file.header('content-type')).toBe('application/x-ndjson');
+    const sha = (text: string) => createHash('sha256').update(text).digest('hex');
+    expect(sha(file.text)).toBe(closing.accounts_sha256);
+    expect(sha('0'.repeat(64) + closing.accounts_sha256)).toBe(closing.hash);
+    const own = file.text
+      .trim()
+      .split('\n')
+      .map(lineOf)
+      .find((line) => line.account_id === account_id);
+    expect(own).toMatchObject({
+      opening: '0.00',
+      closing: '9.00',
+      sum: '9.00',
+      count: 1,
+      first_sequence: 1,
+      last_sequence: 1,
+    });
+    const table = await api.get(`${path}/accounts`, { accept: 'text/csv' });
+    expect(table.text.split('\n')[0]).toBe(
+      'account_id,account_number,currency,class,opening,closing,sum,count,first_sequence,last_sequence',
+    );
+    expect(table.text.split('\n')).toHaveLength(file.text.split('\n').length + 1);
+    for (const unknown of [dayAgo(59), '2026-02-30', 'x'])
+      for (const part of ['', '/accounts'])
+        expectError(await api.get(`/admin/day-closings/${unknown}${part}`), 404, 'day_not_found');
+
+    const posting = { account_id, transaction_type: 'Deposit', amount: 1 };
+    for (const effective_date of [dayAgo(60), dayAgo(61)])
+      expectError(await api.post('/transactions', { ...posting, effective_date }), 400, 'day_closed');
+    await api.transact(account_id, 'Deposit', 1, { effective_date: dayAgo(59) });
+    await api.transact(account_id, 'Deposit', 1);
+    const next = (await close(dayAgo(59))).data<{
+      previous_hash: string;
+      totals: { class: string; opening: number }[];
+    }>();
+    expect(next.previous_hash).toBe(closing.hash);
+    expect((await api.get('/admin/day-closings')).list()).toEqual([next, closing]);
+    expect((await api.get(path)).data()).toEqual(closing);
+    expect(await api.all(`/admin/day-closings?limit=1&order=asc`)).toEqual([closing, next]);
+  });
+
+  it('is published on the topic days, in GET /events for callers that are not bound, and audited', async () => {
+    // contract: days-22
+    const decimal = (amount: number) => amount.toFixed(2);
+    const closing = (await api.get(`/admin/day-closings/${dayAgo(60)}`)).data<{ totals: Record<string, unknown>[] }>();
+    const event = await eventually(async () =>
+      (await readTopics(world.bank, ['days'])).get('days')?.find(({ key }) => key === dayAgo(60)),
+    );
+    expect(event.headers['ce_type']).toBe('corebanking.day.closed.v1');
+    const {
+      last_sequences,
+      totals,
+      batch_id: _,
+      batch_position: __,
+      ...data
+    } = JSON.parse(String(event.value)) as {
+      last_sequences: Record<string, number>;
+      totals: Record<string, unknown>[];
+      [field: string]: unknown;
+    };
+    expect({ ...data, totals: [] }).toEqual({ ...closing, totals: [] });
+    expect(totals[0]?.['credits']).toBe(decimal(closing.totals[0]?.['credits'] as number));
+    const offsets = Object.values(last_sequences);
+    expect(offsets.length).toBeGreaterThan(0);
+    expect(Math.max(...offsets)).toBeGreaterThan(0);
+    const bound = api.withToken(await world.bank.token(undefined, `bound:${account.client_id}`));
+    const published = await eventually(async () => {
+      const events = (await api.get('/events?types=day.closed')).list<{ subject: string }>();
+      return events.length >= 2 && events;
+    });
+    expect(published.map(({ subject }) => subject)).toEqual([dayAgo(60), dayAgo(59)]);
+    expect((await bound.get('/events?types=day.closed')).list()).toEqual([]);
+    const record = await eventually(async () => {
+      const records = await api.all<{ resource_id: string; outcome: string }>('/admin/audit?action=close_day');
+      return records.find(({ resource_id, outcome }) => resource_id === dayAgo(60) && outcome === 'success');
+    });
+    expect(record).toMatchObject({ details: { date: dayAgo(60) } });
   });
 });

@@ -199,11 +199,11 @@ describe('Reading for staff and auditors', () => {
       v_accounts:
         'account_id account_number account_type class currency status client_id balance_minor last_sequence created_at held_minor',
       v_entries:
-        'entry_id operation_id transaction_id account_id sequence direction side amount_minor currency balance_after_minor created_at',
+        'entry_id operation_id transaction_id account_id sequence direction side amount_minor currency balance_after_minor created_at effective_date',
       v_holds:
         'hold_id account_id amount_minor captured_minor currency status description reference actor request_id expires_at created_at updated_at external_id metadata',
       v_transactions:
-        'transaction_id operation_id account_id counterparty_account_id transfer_id transaction_type direction amount_minor currency description reference status failure_code reverses_transaction_id idempotency_key actor request_id created_at external_id metadata hold_id batch_id metadata_client_id',
+        'transaction_id operation_id account_id counterparty_account_id transfer_id transaction_type direction amount_minor currency description reference status failure_code reverses_transaction_id idempotency_key actor request_id created_at external_id metadata hold_id batch_id metadata_client_id effective_date',
     };
     for (const [view, names] of Object.entries(columns)) {
       const rows = await world.sql<{ name: string }>(

@@ -14,6 +14,7 @@ import { useBank } from '../support/world.ts';
 /** Tests the exact shapes of resources and endpoints. */
 const { api } = useBank();
 
+const day = expect.stringMatching(/^\d{4}-\d\d-\d\d$/);
 const stamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('Clients', () => {
@@ -219,6 +220,7 @@ describe('Transactions and transfers', () => {
         transaction_id: expect.any(String),
         status: 'Completed',
         created_at: stamp,
+        effective_date: day,
         direction,
       });
     }
@@ -237,7 +239,7 @@ describe('Transactions and transfers', () => {
     expect(answer.status).toBe(201);
     expect(answer.body).toEqual({
       status: 'success',
-      data: { ...body, transfer_id: expect.any(String), status: 'Completed', created_at: stamp },
+      data: { ...body, transfer_id: expect.any(String), status: 'Completed', created_at: stamp, effective_date: day },
     });
   });
 

@@ -19,6 +19,7 @@ function stable(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/\b(cli|acc|txn|trf|opr|ent|key|aud)_[0-9a-f]{32}(-\d+)?/g, '$1_…')
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, 'time')
+    .replace(/\d{4}-\d\d-\d\d(?=")/g, 'day')
     .replace(/\b(SAV|CHK|CUR|LOA)-\d{10}\b/g, '$1-…')
     .replace(/"request_id":"[^"]*"/g, '"request_id":"…"');
   return JSON.parse(text);

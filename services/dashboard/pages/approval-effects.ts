@@ -40,6 +40,8 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
       return [
         await ofClient(visit, String(body['client_id']), `${String(body['account_type'])} account`, null, opened(body)),
       ];
+    case 'close_day':
+      return [];
     case 'create_api_key':
       return keyChanges(body as unknown as ApiKey);
     case 'rotate_api_key': {

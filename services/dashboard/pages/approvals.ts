@@ -170,6 +170,7 @@ export const actionWords: Record<ApprovalAction, string> = {
   erase: 'Erasure of a client',
   client_contact: 'Contact of a client',
   webhook: 'Webhook',
+  close_day: 'Closing of a day',
 };
 
 /** Accounts by their ids, if the person may read them. */

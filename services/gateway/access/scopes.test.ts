@@ -9,6 +9,11 @@ import { ids, testCaller } from '../test/test-app.ts';
  * sufficient.
  */
 const table: Record<string, string[]> = {
+  'POST /admin/day-closings': ['books:close'],
+  'GET /admin/day-closings': ['books:read'],
+  'GET /admin/day-closings/:date': ['books:read'],
+  'GET /admin/day-closings/:date/accounts': ['books:read'],
+  'GET /admin/balances': ['books:read'],
   'GET /': [],
   'GET /clients': ['clients:read'],
   'GET /clients/ussd/search': ['clients:read'],
@@ -97,6 +102,7 @@ const ofTheBank = [
   'keys:manage',
   'audit:read',
   'books:read',
+  'books:close',
   'ops:manage',
   'approvals:write',
 ];

@@ -84,6 +84,11 @@ export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
     scopes: () => ['webhooks:manage'],
     summary: ({ webhook_id }) => `Rotate the secret of webhook ${webhook_id}`,
   },
+  close_day: {
+    action: 'close_day',
+    scopes: () => ['books:close'],
+    summary: ({ date }) => `Close the day ${date}`,
+  },
 };
 
 export function isApprovable(name: string): name is ApprovableCommand {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { identityFields } from '#libs/contracts/clients.ts';
@@ -13,7 +14,7 @@ import { type Caller, listScopes } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse, refuseViolations } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
-import { isNotFound } from './answer.ts';
+import { isNotFound, outcomeUnknown } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
@@ -270,9 +271,33 @@ const deadLetterPlanners = {
   },
 } satisfies Partial<Planners>;
 
+/** How often a closing is asked for until its totals are calculated. */
+const pollMs = 50;
+
 /** The ledger checks the books, and accounts then checks the audit as part of the same verification, if it can. */
 function bookPlanners({ forwarder }: CommandDependencies) {
   return {
+    close_day({ body: { date }, bits }) {
+      const location = `/admin/day-closings/${date}`;
+      return {
+        id: `cmd_${bits}`,
+        // All are in one partition.
+        key: 'days',
+        data: { date },
+        resource: { date },
+        location,
+        /** The day is closed now. Its totals follow, which takes longer the more accounts have moved. */
+        async enrichResponse(_data, _replayed, origin) {
+          for (;;) {
+            const closing = await forwarder.query('get_day_closing', { date }, date, origin);
+            if (closing.kind === 'done') return closing.data;
+            if (!isNotFound(closing) || performance.now() + pollMs > origin.answerBy)
+              throw outcomeUnknown({ date }, true, location);
+            await sleep(pollMs);
+          }
+        },
+      };
+    },
     verify_books({ bits, acceptedAt }) {
       const verification_id = formatId('verification', bits);
       return {

@@ -32,6 +32,7 @@ import { toOrigin } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
 import { statementHandler } from './statement-page.ts';
+import { isStream, streamHandler } from './streams.ts';
 import { readEvents } from './webhooks.ts';
 import { writeHandler } from './write.ts';
 
@@ -92,6 +93,7 @@ function createHandler(name: EndpointName, endpoint: Endpoint, planners: Planner
   if (name === 'health') return health(deps);
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
   if (name === 'create_batch') return batchHandler(planners, deps);
+  if (isStream(name)) return streamHandler(name, endpoint, deps);
   if (name in signInHandlers) return signInHandlers[name as keyof typeof signInHandlers](deps);
   return name in planners ? writeHandler(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
 }

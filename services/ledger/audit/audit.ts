@@ -11,18 +11,19 @@ const shownFields: { [N in CommandName]?: string[] } = {
   place_hold: ['account_id', 'amount', 'currency', 'expires_at'],
   capture_hold: ['hold_id', 'amount', 'to_account_id', 'final', 'effective_date'],
   release_hold: ['hold_id'],
+  close_day: ['date'],
 };
 
 /**
  * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
- * reversals are audited. Deposits, withdrawals, transfers, batches, and changes of holds are audited if a staff
+ * reversals and closings of days are audited. Deposits, withdrawals, transfers, batches, and changes of holds are audited if a staff
  * user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
  * Accounts audits openings and status changes.
  */
 export function auditCommand(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
   const fields = shownFields[name];
-  const isAudited = name === 'reverse_transaction' || context.staff === 'true';
+  const isAudited = name === 'reverse_transaction' || name === 'close_day' || context.staff === 'true';
   const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
   if (fields === undefined || !isAudited || !isFresh) return undefined;
   const data: Record<string, unknown> =
@@ -36,6 +37,8 @@ export function auditCommand(command: Command, decision: Decision, now: string):
         ? command.data.hold_id
         : name === 'create_batch'
           ? command.data.batch_id
-          : context.message_id,
+          : name === 'close_day'
+            ? command.data.date
+            : context.message_id,
   };
 }

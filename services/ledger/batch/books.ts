@@ -12,6 +12,7 @@ import { lockPosted } from './posted-store.ts';
 import {
   createSystemAccounts,
   lockAccounts,
+  lockClosing,
   lockSystemAccounts,
   readClockAndKnownIds,
   readTakenNumbers,
@@ -38,10 +39,11 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const { singles, originals, payouts, holdAccounts } = named;
   const cash = cashAccounts(named);
   const currencies = cashCurrencies(named);
+  if (singles.some(({ name }) => name === 'close_day')) await lockClosing(client);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
-  const [customers, slots, posted, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all(
-    [
+  const [customers, slots, posted, { now, known, closed }, reversals, deadLettered, outcomes, takenNumbers] =
+    await Promise.all([
       lockAccounts(client, [...touchedAccounts(named), ...ids]),
       lockSystemAccounts(client, cash, currencies, slot),
       lockPosted(client, commands),
@@ -53,8 +55,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
         client,
         singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : [])),
       ),
-    ],
-  );
+    ]);
   requireSameTime(now);
   const repeated = await readTransactions(client, known);
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
@@ -76,7 +77,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
     expired: [],
-    closed: null,
+    closed,
     now,
   };
   await openHolds(client, books, [...holdAccounts.keys()]);
@@ -164,7 +165,8 @@ function touchedAccounts({ singles, originals, holdAccounts }: Named): string[] 
   for (const { name, data } of singles) {
     if (name === 'create_transfer') ids.add(data.from_account_id).add(data.to_account_id);
     else if (name === 'capture_hold') data.to_account_id !== null && ids.add(data.to_account_id);
-    else if (name !== 'reverse_transaction' && name !== 'release_hold') ids.add(data.account_id);
+    else if (name !== 'reverse_transaction' && name !== 'release_hold' && name !== 'close_day')
+      ids.add(data.account_id);
   }
   for (const original of originals) {
     ids.add(original.account_id);

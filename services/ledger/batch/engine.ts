@@ -16,6 +16,7 @@ import { writePosted } from './posted-store.ts';
 import {
   insertAccounts,
   insertBatches,
+  insertClosedDays,
   insertDatedEntries,
   insertOutcomes,
   type KeptOutcome,
@@ -142,6 +143,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const statusChanged = [...new Set(all.flatMap((d) => d.statusChanged ?? []))];
   const kept = decided.flatMap(({ command, decision }) => keptOutcome(command, decision) ?? []);
   const batches = all.flatMap((d) => d.batch ?? []);
+  const closedDays = all.flatMap((d) => d.closedDay ?? []);
   const transactions = all.flatMap((d) => d.transactions);
   const entries = all.flatMap((d) => d.entries);
   const heldAmountChanged = [...books.heldAmountChanged];
@@ -156,6 +158,8 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     writeHeldAmounts(client, heldAmountChanged, 'less'),
     transactions.length > 0 && writeBatch(client, transactions, entries),
     insertDatedEntries(client, entries),
+    // After what was posted for the day before it was closed.
+    closedDays.length > 0 && insertClosedDays(client, closedDays),
     writeHeldAmounts(client, heldAmountChanged, 'more'),
     books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
     audits.length > 0 && insertAudits(client, audits),

@@ -85,6 +85,7 @@ function probingBatches(): Command[][] {
       final: false,
     }),
     release_hold: as('release_hold', { hold_id }),
+    close_day: as('close_day', { date: '2000-01-01' }),
     reverse_transaction: as(
       'reverse_transaction',
       { transaction_id: reversal, reverses_transaction_id: deposit, reason: text },
@@ -97,6 +98,10 @@ function probingBatches(): Command[][] {
     }),
   };
   // What an earlier batch has written is changed by other statements than what is written with the change.
-  const { capture_hold, release_hold, reverse_transaction, change_ledger_account_status, ...first } = commands;
-  return [Object.values(first), [capture_hold, release_hold, reverse_transaction, change_ledger_account_status]];
+  const { capture_hold, close_day, release_hold, reverse_transaction, change_ledger_account_status, ...first } =
+    commands;
+  return [
+    Object.values(first),
+    [capture_hold, close_day, release_hold, reverse_transaction, change_ledger_account_status],
+  ];
 }

@@ -3,10 +3,12 @@ import { rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { BatchRecord } from '../domain/batches.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
+import type { ClosedDay } from '../domain/days.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
   batchColumns,
+  closingLock,
   entryColumns,
   entryTypes,
   systemAccountId,
@@ -21,15 +23,22 @@ import {
 /**
  * Locks the customer accounts among `ids` in id order, so that batches cannot deadlock. Slots of Teller and
  * Vault are skipped even if a caller names them: they are locked after all customer accounts, and only by their
- * own writer.
+ * own writer. Before them it shares the lock of closings, so what is read afterwards is wholly before a closing or after it.
  */
 export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
   const { rows } = await client.query<AccountState>({
     name: 'lock_accounts',
-    text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
+    // The condition on the lock is evaluated once, before any row is read.
+    text: `select ${accountColumns} from accounts where (select pg_advisory_xact_lock_shared(${closingLock})::text) is not null
+      and account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
     values: [uuids(ids)],
   });
   return rows.map(toAccountState);
+}
+
+/** Takes the lock of closings alone, for a batch that closes a day: waits for postings under way, and holds up others. */
+export async function lockClosing(client: Queries): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1)', [closingLock]);
 }
 
 /**
@@ -88,17 +97,20 @@ export async function readTakenNumbers(client: Queries, numbers: string[]): Prom
 }
 
 /**
- * Returns the database's time (ISO 8601 UTC), and which of these transactions exist (equality as in
+ * Returns the database's time (ISO 8601 UTC), the last closed day, and which of these transactions exist (equality as in
  * readTransactions).
  */
-export async function readClockAndKnownIds(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
-  const { rows } = await client.query<{ now: string; known: string[] | null }>({
+export async function readClockAndKnownIds(
+  client: Queries,
+  ids: string[],
+): Promise<{ now: string; closed: string | null; known: string[] }> {
+  const { rows } = await client.query<{ now: string; closed: string | null; known: string[] | null }>({
     name: 'look',
-    text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions
+    text: `select clock_timestamp() as now, (select max(date) from closed_days) as closed, (select array_agg(transaction_id) from transactions
       where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))) as known`,
     values: [uuids(ids)],
   });
-  return { now: rows[0]?.now ?? '', known: rows[0]?.known ?? [] };
+  return { now: rows[0]?.now ?? '', closed: rows[0]?.closed ?? null, known: rows[0]?.known ?? [] };
 }
 
 export async function insertAccounts(client: Queries, accounts: AccountState[], now: string): Promise<void> {
@@ -123,6 +135,13 @@ export async function updateStatuses(client: Queries, accounts: AccountState[]):
     `update accounts a set status = s.status, status_version = s.status_version
      from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
     [uuids(accounts.map((a) => a.account_id)), accounts.map((a) => a.status), accounts.map((a) => a.status_version)],
+  );
+}
+
+export async function insertClosedDays(client: Queries, days: ClosedDay[]): Promise<void> {
+  await client.query(
+    'insert into closed_days (date, closed_at, closed_by) select * from unnest($1::date[], $2::timestamptz[], $3::text[])',
+    [days.map(({ date }) => date), days.map(({ closed_at }) => closed_at), days.map(({ closed_by }) => closed_by)],
   );
 }
 

@@ -9,6 +9,7 @@ import type { TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
 import { addDays, dayAt } from './calendar.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
+import type { ClosedDay } from './days.ts';
 import type { PostedOnDay } from './four-eyes.ts';
 import {
   type AccountState,
@@ -29,7 +30,8 @@ type SingleName =
   | 'capture_hold'
   | 'release_hold'
   | 'open_ledger_account'
-  | 'change_ledger_account_status';
+  | 'change_ledger_account_status'
+  | 'close_day';
 export type CommandName = Command['name'];
 
 export type SingleCommand = {
@@ -100,6 +102,7 @@ export interface Decision {
   /** The account whose status this command changed. */
   statusChanged?: AccountState;
   hold?: HoldChange;
+  closedDay?: ClosedDay;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
   /**

@@ -3,6 +3,7 @@ import { commandKey, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { decideBatch, type Item, type Posting } from './batches.ts';
 import { accountNotFound, badAmount, customer, deadlineExceeded, misdated, pastDeadline } from './checks.ts';
+import { closeDay } from './days.ts';
 import {
   type Books,
   type Command,
@@ -53,6 +54,12 @@ export function decide(command: Command, books: Books): Decision {
       return replayedStep(command, books) ?? remembered(command, releaseHold(command, books), books);
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
+    case 'close_day':
+      return (
+        replayedStep(command, books) ??
+        replayedWaiting(command, books) ??
+        remembered(command, closeDay(command, books), books)
+      );
     case 'create_batch':
       return remembered(command, decideBatch(command, books, decideItem), books);
     case 'change_ledger_account_status':

@@ -107,6 +107,33 @@ create table dated_entries (
   primary key (account_id, sequence)
 );
 
+-- Closed days, in order and without gaps. A posting is decided with the last of them in view, under a lock that a closing takes alone.
+create table closed_days (
+  date      date primary key,
+  closed_at timestamptz(3) not null,
+  closed_by text not null
+);
+
+-- What a closed day had, which is calculated after it was closed. The texts of lines are what accounts_sha256 is the hash of.
+create table day_closings (
+  date            date primary key references closed_days,
+  begins_at       timestamptz not null,
+  ends_at         timestamptz not null check (ends_at > begins_at),
+  totals          json not null,
+  accounts_sha256 text not null,
+  previous_hash   text not null,
+  hash            text not null
+);
+
+create index day_closings_by_begin on day_closings (begins_at);
+
+create table day_closing_lines (
+  date       date not null, -- no foreign key: the lines of a day are written before its closing
+  account_id uuid not null,
+  line       text not null,
+  primary key (date, account_id)
+);
+
 -- Money of an account that is reserved for a later capture.
 create table holds (
   hold_id        uuid primary key,
@@ -220,6 +247,36 @@ end $$;
 create trigger reviving after update on holds for each row
   when (old.status <> 'Active' and (new.status, new.captured_minor) is distinct from (old.status, old.captured_minor) or new.captured_minor < old.captured_minor)
   execute function refuse_ended_hold();
+
+do $$
+declare
+  closings text;
+begin
+  foreach closings in array array['closed_days', 'day_closings', 'day_closing_lines'] loop
+    execute format('create trigger %1$s_append_only before update or delete or truncate on %1$s for each statement execute function refuse_change()', closings);
+    execute format('alter table %1$s enable always trigger %1$s_append_only', closings);
+  end loop;
+end $$;
+
+-- Days are closed in order, and nothing is dated back to them.
+create function refuse_closed_day() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+declare
+  closed date := (select max(date) from closed_days);
+begin
+  if tg_table_name = 'closed_days' then
+    if closed is not null and new.date <> closed + 1 then
+      raise exception 'day % does not follow the last closed day %', new.date, closed using errcode = 'restrict_violation';
+    end if;
+  elsif new.effective_date <= closed then
+    raise exception 'day % is closed', new.effective_date using errcode = 'restrict_violation';
+  end if;
+  return new;
+end $$;
+
+create trigger closed_days_in_order before insert on closed_days for each row execute function refuse_closed_day();
+create trigger dated_entries_of_open_days before insert on dated_entries for each row execute function refuse_closed_day();
+alter table closed_days enable always trigger closed_days_in_order;
+alter table dated_entries enable always trigger dated_entries_of_open_days;
 
 -- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation are
 -- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence, not go

@@ -173,6 +173,69 @@ describe('any history', () => {
   });
 });
 
+describe('a day of any history', () => {
+  it('has the balances, of each account and together, that the entries say', async () => {
+    // contract: days-12, days-13, days-14
+    await fc.assert(
+      fc.asyncProperty(
+        history,
+        fc.array(fc.integer({ min: -12, max: days }), { minLength: 3, maxLength: 3 }),
+        async (steps, offsets) => {
+          const accounts = await post(steps);
+          for (const offset of [...offsets, 400]) {
+            const on = offset === 400 ? new Date().toISOString().slice(0, 10) : addDays(firstDay, offset);
+            if (on > new Date().toISOString().slice(0, 10)) continue;
+            const all = new Map<string, bigint>();
+            for (let after: string | undefined, as_of: string | undefined; ; ) {
+              const page = await ask('list_balances', { on, after, as_of });
+              for (const line of page.lines) {
+                const { account_id, balance } = JSON.parse(line) as { account_id: string; balance: string };
+                all.set(account_id, signed(balance));
+              }
+              ({ next: after, as_of } = page);
+              if (after === undefined) break;
+            }
+            for (const { account_id } of accounts) {
+              const expected = sum((await modelOf(account_id)).filter(({ day }) => day <= on));
+              expect(signed((await ask('get_account_balance', { account_id, on })).balance)).toBe(expected);
+              expect(all.get(account_id)).toBe(expected);
+            }
+            const [trial] = await ask('get_trial_balance', { on });
+            const {
+              rows: [model],
+            } = await ledger.owner.query<{ dr: string; cr: string }>(
+              `select coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as dr, coalesce(sum(amount_minor) filter (where side = 'CR'), 0) as cr
+             from v_entries e where ${dayIn('e')} <= $1 and currency = 'USD'`,
+              [on],
+            );
+            expect(trial && [signed(trial.debit_total), signed(trial.credit_total), trial.difference]).toEqual([
+              BigInt(model?.dr ?? 0),
+              BigInt(model?.cr ?? 0),
+              '0.00',
+            ]);
+          }
+        },
+      ),
+      { numRuns: 4 },
+    );
+  });
+
+  it('to come is refused', async () => {
+    // contract: days-15
+    const account_id = await ledger.open('Savings', '1');
+    const on = addDays(new Date().toISOString().slice(0, 10), 2);
+    for (const [name, data] of [
+      ['get_account_balance', { account_id, on }],
+      ['get_trial_balance', { on }],
+      ['list_balances', { on }],
+    ] as const)
+      expect(await ledger.ask({ name, data } as Parameters<LedgerHarness['ask']>[0])).toMatchObject({
+        ok: false,
+        refusal: { code: 'validation_failed', errors: [{ field: 'on' }] },
+      });
+  });
+});
+
 it('a statement by value date has the same totals on each page, whatever is posted meanwhile', async () => {
   // contract: days-11
   const account_id = await ledger.open('Savings', '10');

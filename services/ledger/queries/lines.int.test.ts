@@ -106,7 +106,7 @@ describe('the balance at a time', () => {
       sequence: 4,
       at: expect.stringMatching(/Z$/),
     });
-    expect(now.at > at(4)).toBe(true);
+    expect((now.at ?? '') > at(4)).toBe(true);
   });
 
   it('is refused for the future, and not found for callers who cannot see the account', async () => {

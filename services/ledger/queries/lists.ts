@@ -151,7 +151,7 @@ function threshold(decimal: string, digits: number, up: boolean): bigint {
 const currenciesBy = (digits: number) => currencies.filter((code) => currencyDigits(code) === digits);
 
 /** Adds the condition that the value date is in these days. `alias`: of the rows, with a `.`. */
-export function addDayRange(
+function addDayRange(
   where: Where,
   alias: string,
   {

@@ -14,6 +14,7 @@ import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
 import { listBatches } from './batches.ts';
 import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
+import { getDayClosing, getTrialBalance, listBalances, listDayClosings, listDayLines } from './days.ts';
 import { checkErasure } from './erasable.ts';
 import { getHold, listHolds } from './holds.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
@@ -56,7 +57,11 @@ const queryHandlers = {
   get_timeline: async (pool, { transaction_id: id }) =>
     found(await getTimeline(pool, id), 'transaction_not_found', `transaction ${id} not found`),
   check_erasure: (pool, data) => checkErasure(pool, data),
-  get_trial_balance: async (pool) => done(await getTrialBalance(pool)),
+  get_trial_balance: (pool, data) => getTrialBalance(pool, data),
+  list_balances: (pool, data) => listBalances(pool, data),
+  list_day_closings: (pool, data) => listDayClosings(pool, data),
+  get_day_closing: (pool, data) => getDayClosing(pool, data),
+  list_day_lines: (pool, data) => listDayLines(pool, data),
   get_system_accounts: async (pool) => done(await getSystemAccounts(pool)),
 } satisfies { [N in Exclude<MessageOn<'ledger.queries'>, 'verify_books'>]: Handler<N> };
 
@@ -141,24 +146,6 @@ async function getBalanceByNumber(
       currency: row.currency,
     }
   );
-}
-
-/** Returns the totals of all entries, from the totals stored in each account, and of all balances by class. */
-async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_balance'>> {
-  const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
-    `select currency, sum(debits_minor) as debit, sum(debits_minor + case class when 'liability' then balance_minor else -balance_minor end) as credit,
-       coalesce(sum(balance_minor) filter (where class = 'asset'), 0) as assets,
-       coalesce(sum(balance_minor) filter (where class = 'liability'), 0) as liabilities
-     from accounts group by currency order by currency`,
-  );
-  return rows.map(({ currency, debit, credit, assets, liabilities }) => ({
-    currency,
-    debit_total: fromMinor(BigInt(debit), currency),
-    credit_total: fromMinor(BigInt(credit), currency),
-    assets: fromMinor(BigInt(assets), currency),
-    liabilities: fromMinor(BigInt(liabilities), currency),
-    difference: fromMinor(BigInt(assets) - BigInt(liabilities), currency),
-  }));
 }
 
 async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {

@@ -52,7 +52,7 @@ export const periodStatement = `with recursive account as (
  * The same for a period of value dates, from $6 to before $7, which begin at $3 and $4. $5: the end of the account's entries.
  * What was posted for these days later, or on them for others, is in dated_entries.
  */
-export const dayPeriodStatement = `with recursive account as (
+const dayPeriodStatement = `with recursive account as (
     select account_id, account_number, currency, least($5::int8, last_sequence + 1) as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
     select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)

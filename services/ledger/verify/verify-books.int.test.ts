@@ -87,6 +87,7 @@ beforeAll(async () => {
   await runBatch(pool, [...batches, testBatch('atomic', 103, [item(0.5), item(99_999)])], 1);
   const [deposited, moved] = [cash('Deposit', checking, '11.11'), transfer(savings, checking, '12.12')];
   const later = [
+    cash('Deposit', savings, '14.14', { effective_date: new Date(Date.now() - 86_400_000).toISOString().slice(0, 10) }),
     deposited,
     moved,
     reversal(recordId(deposited)),
@@ -95,7 +96,6 @@ beforeAll(async () => {
     transfer(savings, loan, '13.13'),
     placing(checking, '6', { n: 72, expires_at, context }),
     release(72),
-    cash('Deposit', savings, '14.14', { effective_date: new Date(Date.now() - 86_400_000).toISOString().slice(0, 10) }),
     placing(checking, '99999', { n: 73, expires_at, context }),
     capture(71, { amount: '999' }),
     statusChange(testAccount(4, 'Savings'), 'Frozen'),
@@ -103,9 +103,9 @@ beforeAll(async () => {
   ];
   const { replies } = await runBatch(pool, later, 0);
   expect(replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code))).toEqual([
-    ...Array(4).fill('done'),
+    ...Array(5).fill('done'),
     'already_reversed',
-    ...Array(4).fill('done'),
+    ...Array(3).fill('done'),
     'insufficient_funds',
     'amount_exceeds_hold',
     'done',
@@ -596,7 +596,9 @@ it('tests, for every rule, a violation that no other rule finds, unless the rule
   const implied = [trialBalance, operations, teller, vault];
   expect(violations.flatMap(([, rules]) => rules)).toEqual(expect.arrayContaining(implied));
   const alone = violations.flatMap(([, rules]) => (rules.length === 1 ? rules : []));
-  expect([...new Set([...implied, ...alone])].sort()).toEqual(bookRules.toSorted());
+  // closings.int.test.ts tests those about closed days.
+  const others = bookRules.filter((rule) => !rule.includes('closed day'));
+  expect([...new Set([...implied, ...alone])].sort()).toEqual(others.sort());
 });
 
 it.each(violations)('finds %s', async (_, rules, statements) => {

@@ -218,6 +218,43 @@ const rules: Record<string, string> = {
       where e.operation_id is null or e.operation_id in (select operation_id from dated_entries join entries using (account_id, sequence)) group by e.operation_id
     ) o left join transactions t using (operation_id)
     where t.operation_id is null or o.mixed or array_length(o.days, 1) > 1 or t.effective_date::text <> o.days[1]`,
+  'the lines and totals of each closed day are what its entries are': `
+    with valued as (
+      select e.account_id, e.sequence, e.operation_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change,
+        coalesce(d.effective_date, case when e.created_at < c.ends_at then c.date when c.date is null then '-infinity'::date else 'infinity'::date end) as date
+      from entries e left join dated_entries d using (account_id, sequence)
+        left join lateral (select date, ends_at from day_closings where begins_at <= e.created_at order by begins_at desc limit 1) c on d.effective_date is null
+      where exists (select from day_closings)
+    ), days as (
+      select account_id, date, sum(change) as sum, count(*) as count, min(sequence) as first_sequence, max(sequence) as last_sequence,
+        sum(sum(change)) over (partition by account_id order by date) as closing
+      from valued group by account_id, date
+    ), lines as (
+      select date, account_id, line::json as line from day_closing_lines
+    ), totals as (
+      select date, currency, class, count(*) as entry_count, count(distinct operation_id) as operation_count,
+        coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debits, coalesce(sum(amount_minor) filter (where side = 'CR'), 0) as credits, sum(change) as change
+      from valued join accounts using (account_id) where date in (select date from day_closings) group by date, currency, class
+    ), kept as (
+      select date, t.*, lag(t.closing) over (partition by t.currency, t.class order by date) as before
+      from day_closings, json_to_recordset(totals) as t (currency text, class text, opening text, debits text, credits text, closing text, entry_count bigint, operation_count bigint)
+    )
+    select date::text, account_id::text, null as currency, line::text as kept from days full join lines using (date, account_id)
+    where (date in (select date from day_closings) or line is not null)
+      and (${minorSql("line ->> 'sum'")}, ${minorSql("line ->> 'closing'")}, ${minorSql("line ->> 'opening'")}, (line ->> 'count')::bigint, (line ->> 'first_sequence')::bigint, (line ->> 'last_sequence')::bigint)
+        is distinct from (sum, closing, closing - sum, count, first_sequence, last_sequence)
+    union all
+    select date::text, null, currency, to_json(k)::text from totals t full join kept k using (date, currency, class)
+    where (${minorSql('k.debits')}, ${minorSql('k.credits')}, ${minorSql('k.closing')} - ${minorSql('k.opening')}, k.entry_count, k.operation_count)
+        is distinct from (coalesce(t.debits, 0), coalesce(t.credits, 0), coalesce(t.change, 0), coalesce(t.entry_count, 0), coalesce(t.operation_count, 0))
+      or k.opening <> k.before`,
+  'closed days are in order, and their hashes are a chain over their lines': `
+    select date::text, previous_hash, hash from (
+      select c.date, c.previous_hash, c.hash, lag(c.hash, 1, repeat('0', 64)) over (order by date) as before, lag(c.date) over (order by date) as day_before, c.accounts_sha256,
+        (select encode(sha256(convert_to(coalesce(string_agg(line || E'\\n', '' order by account_id), ''), 'UTF8')), 'hex') from day_closing_lines l where l.date = c.date) as of_lines
+      from day_closings c
+    ) c where previous_hash <> before or accounts_sha256 <> of_lines or date <> day_before + 1
+      or hash <> encode(sha256(convert_to(previous_hash || accounts_sha256, 'UTF8')), 'hex')`,
 };
 
 export const bookRules = Object.keys(rules);

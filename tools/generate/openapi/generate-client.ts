@@ -22,7 +22,8 @@ const named = new Map(
 );
 
 export function operationsSource(): string {
-  const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
+  // A file of any length is for a program that reads its lines as they come.
+  const table = (Object.entries(endpoints) as [EndpointName, Endpoint][]).filter(([, { shape }]) => shape !== 'stream');
   const resources = [...named].map(([schema, name]) => declaration(name, JSON.parse(schema) as Json));
   return `// Made from the endpoints table by \`npm run generate\`; not to be edited.
 import type { CallOptions, Pages } from './call.ts';

@@ -7,6 +7,7 @@ import { auditRecordSchema } from '#libs/contracts/audit.ts';
 import { batchSchema, batchSummarySchema } from '#libs/contracts/batches.ts';
 import { systemAccountSchema, trialBalanceSchema } from '#libs/contracts/books.ts';
 import { clientSchema } from '#libs/contracts/clients.ts';
+import { dayBalanceSchema, dayClosingSchema, dayLineSchema } from '#libs/contracts/days.ts';
 import { deadLetterContentSchema, deadLetterSchema } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { entrySchema } from '#libs/contracts/entries.ts';
@@ -76,6 +77,9 @@ const named = new Map<z.ZodType, string>([
   [entryLineSchema, 'EntryLine'],
   [balanceAtSchema, 'BalanceAt'],
   [statementSchema, 'Statement'],
+  [dayClosingSchema, 'DayClosing'],
+  [dayLineSchema, 'DayLine'],
+  [dayBalanceSchema, 'DayBalance'],
   [statusTransitionSchema, 'StatusTransition'],
   [noteSchema, 'Note'],
   [apiKeySchema, 'ApiKey'],

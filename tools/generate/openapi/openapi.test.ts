@@ -27,10 +27,13 @@ test('every operation has valid examples of requests and responses, and every co
   addFormats.default(ajv);
   ajv.addSchema(document, 'openapi');
   const wrong: string[] = [];
-  const check = (place: string[], content: { examples?: Record<string, { value?: unknown; $ref?: string }> } = {}) => {
+  const check = (place: string[], contents: Record<string, object> = {}) => {
+    // A file of lines has examples of its lines.
+    const form = contents['application/x-ndjson'] ? 'application/x-ndjson' : 'application/json';
+    const content = (contents[form] ?? {}) as { examples?: Record<string, { value?: unknown; $ref?: string }> };
     const examples = Object.entries(content.examples ?? {});
     if (examples.length === 0) wrong.push(`${place.join(' ')}: no example`);
-    const pointer = [...place, 'content', 'application/json', 'schema']
+    const pointer = [...place, 'content', form, 'schema']
       .map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')))
       .join('/');
     const validate = ajv.compile({ $ref: `openapi#/${pointer}` });
@@ -50,14 +53,13 @@ test('every operation has valid examples of requests and responses, and every co
   >(document.paths);
   for (const [path, methods] of operations) {
     for (const [method, { requestBody, responses }] of Object.entries(methods)) {
-      if (requestBody) check(['paths', path, method, 'requestBody'], requestBody.content['application/json']);
+      if (requestBody) check(['paths', path, method, 'requestBody'], requestBody.content);
       for (const [status, { $ref, content }] of Object.entries(responses))
-        if ($ref === undefined && status !== '304')
-          check(['paths', path, method, 'responses', status], content?.['application/json']);
+        if ($ref === undefined && status !== '304') check(['paths', path, method, 'responses', status], content);
     }
   }
   for (const [name, { content }] of Object.entries<{ content: Record<string, object> }>(document.components.responses))
-    check(['components', 'responses', name], content['application/json']);
+    check(['components', 'responses', name], content);
   expect(wrong).toEqual([]);
 });
 

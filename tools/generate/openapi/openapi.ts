@@ -263,7 +263,7 @@ const described = (data: Json): Json => ({ ...data, description: 'The requested 
 /** Returns the body of a successful response, around the resource. */
 function envelope(name: EndpointName, { result, shape, message }: Endpoint): Json {
   const item = explained(schemaRef(result), name);
-  if (shape === 'bare' || shape === 'health') return item;
+  if (shape === 'bare' || shape === 'health' || shape === 'stream') return item;
   const data = shape === 'one' || shape === 'document' ? item : { type: 'array', items: item };
   if (shape === 'feed')
     return {
@@ -312,8 +312,12 @@ function bodyExamples(endpoint: Endpoint, changes: Json = {}): Record<string, Js
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
   const { method, success, pending, versioned } = endpoint;
   const schema = envelope(name, endpoint);
-  const content = { 'application/json': { schema, examples: bodyExamples(endpoint) } };
-  const page = endpoint.printed ? { 'text/html': { schema: { type: 'string' } } } : {};
+  const form = endpoint.shape === 'stream' ? 'application/x-ndjson' : 'application/json';
+  const content = { [form]: { schema, examples: bodyExamples(endpoint) } };
+  const page = {
+    ...(endpoint.printed && { 'text/html': { schema: text } }),
+    ...(endpoint.shape === 'stream' && { 'text/csv': { schema: text } }),
+  };
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
   if (versioned) headers['ETag'] = header('ETag');

@@ -1,0 +1,227 @@
+import { hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { DayClosing } from '#libs/contracts/days.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
+import { calendarIn } from '#libs/service/days.ts';
+import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
+import type { Command } from '../domain/decision.ts';
+import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
+import { verifyBooks } from '../verify/verify-books.ts';
+import { calculateClosing } from './closer.ts';
+
+/** Tests the contract of closed days on a real Postgres. Nothing is posted on days before today but by value date. */
+const ledger = useLedger();
+beforeAll(() => setCalendar(calendarIn('Pacific/Kiritimati')));
+afterAll(() => setCalendar());
+
+const today = () => dayAt(new Date().toISOString());
+const ago = (days: number) => addDays(today(), -days);
+const closing = (date: string, context = {}): Command => ({
+  name: 'close_day',
+  data: { date },
+  context: ledger.testContext(freshBits(), { message_id: `cmd_${freshBits()}`, ...context }),
+});
+const codes = (replies: ReplyBody[]) => replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code));
+const ask = async <T>(name: string, data: object): Promise<T> => {
+  const reply = await ledger.ask({ name, data } as unknown as Parameters<LedgerHarness['ask']>[0]);
+  if (!reply.ok) throw new Error(JSON.stringify(reply.refusal));
+  return reply.data as T;
+};
+const close = async (date: string) => {
+  expect(codes(await ledger.book([closing(date)]))).toEqual(['done']);
+  await calculateClosing(ledger.writes, date, { '0': 7 });
+  return ask<DayClosing>('get_day_closing', { date });
+};
+const deposit = (account: string, amount: string, effective_date?: string) =>
+  ledger.cash('Deposit', account, amount, { effective_date });
+
+it('closes days in order, once, each with what its entries were, in a chain', async () => {
+  // contract: days-16, days-18, days-19, days-20, days-21
+  const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
+  await ledger.book([
+    deposit(a, '1', ago(9)),
+    deposit(a, '10', ago(5)),
+    ledger.transfer(a, b, '4', { effective_date: ago(5) }),
+    deposit(b, '2', ago(4)),
+    ledger.transfer(a, b, '1'),
+  ]);
+  expect(codes(await ledger.book([closing(today())]))).toEqual(['day_not_closable']);
+  expect(codes(await ledger.book([closing(addDays(today(), 1))]))).toEqual(['day_not_closable']);
+  const first = await close(ago(5));
+  const usd = { currency: 'USD' };
+  expect(first).toMatchObject({
+    date: ago(5),
+    closed_by: 'test',
+    previous_hash: '0'.repeat(64),
+    totals: [
+      // Both deposits and the transfer are of customers; cash has moved through Teller to Vault.
+      {
+        ...usd,
+        class: 'liability',
+        opening: '1.00',
+        debits: '4.00',
+        credits: '14.00',
+        closing: '11.00',
+        entry_count: 3,
+        operation_count: 2,
+      },
+      {
+        ...usd,
+        class: 'asset',
+        opening: '1.00',
+        debits: '20.00',
+        credits: '10.00',
+        closing: '11.00',
+        entry_count: 3,
+        operation_count: 1,
+      },
+    ],
+  });
+  const { lines } = await ask<{ lines: string[] }>('list_day_lines', { date: ago(5) });
+  const shown = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(shown.find(({ account_id }) => account_id === a)).toEqual({
+    account_id: a,
+    account_number: `N-${a}`,
+    currency: 'USD',
+    class: 'liability',
+    opening: '1.00',
+    closing: '7.00',
+    sum: '6.00',
+    count: 2,
+    first_sequence: 3,
+    last_sequence: 4,
+  });
+  expect(shown.find(({ account_id }) => account_id === b)).toMatchObject({
+    opening: '0.00',
+    closing: '4.00',
+    sum: '4.00',
+    count: 1,
+  });
+  const sha = (text: string) => hash('sha256', text);
+  expect(first.accounts_sha256).toBe(sha(lines.map((line) => `${line}\n`).join('')));
+  expect(first.hash).toBe(sha('0'.repeat(64) + first.accounts_sha256));
+
+  // Nothing is posted for that day or an earlier one any more.
+  const refused = [
+    deposit(a, '1', ago(5)),
+    deposit(a, '1', ago(6)),
+    ledger.transfer(a, b, '1', { effective_date: ago(5) }),
+  ];
+  expect(codes(await ledger.book(refused))).toEqual(['day_closed', 'day_closed', 'day_closed']);
+  await expect(
+    ledger.owner.query('insert into dated_entries values ($1, 1, $2)', [a.slice(4), ago(5)]),
+  ).rejects.toMatchObject({ code: '23001' });
+  expect(codes(await ledger.book([closing(ago(5))]))).toEqual(['day_closed']);
+  expect(codes(await ledger.book([closing(ago(3))]))).toEqual(['day_not_closable']);
+  // In one batch, what comes before the closing is before it.
+  const [before, within, after] = [deposit(b, '5', ago(4)), closing(ago(4)), deposit(b, '6', ago(4))];
+  expect(codes(await ledger.book([before, within, after]))).toEqual(['done', 'done', 'day_closed']);
+  expect(codes(await ledger.book([within]))).toEqual(['done']);
+  await calculateClosing(ledger.writes, ago(4), { '0': 9 });
+  const second = await ask<DayClosing>('get_day_closing', { date: ago(4) });
+  expect(second).toMatchObject({
+    previous_hash: first.hash,
+    totals: [{ opening: '11.00', credits: '7.00', closing: '18.00' }, { opening: '11.00' }],
+  });
+  expect(await ask('list_day_closings', { limit: 10, order: 'desc' })).toEqual({ items: [second, first] });
+
+  // The closing of a day is one event, with its totals.
+  const { rows } = await ledger.owner.query<{ records: Buffer }>('select records from outbox order by batch_id');
+  const events = rows.flatMap(({ records }) => unpackEvents(records, 'corebanking.day.closed.v1'));
+  const days = events.filter(({ topic }) => topic === 'days');
+  expect(days.map(({ key, payload }) => [key, JSON.parse(payload ?? '')])).toEqual([
+    [ago(5), { ...first, last_sequences: { '0': 7 } }],
+    [ago(4), { ...second, last_sequences: { '0': 9 } }],
+  ]);
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+});
+
+it('a closing never changes: the database refuses it, also to its owner', async () => {
+  // contract: days-21
+  for (const table of ['closed_days', 'day_closings', 'day_closing_lines'])
+    for (const statement of [`update ${table} set date = date`, `delete from ${table}`, `truncate ${table} cascade`])
+      await expect(ledger.owner.query(statement), statement).rejects.toMatchObject({ code: '23001' });
+  await expect(
+    ledger.owner.query('insert into closed_days values ($1, now(), $2)', [ago(1), 'x']),
+  ).rejects.toMatchObject({ code: '23001' });
+});
+
+it.each([
+  ['an amount of a line', `update day_closing_lines set line = replace(line, '"sum":"6.00"', '"sum":"6.01"')`, 2],
+  ['a line that is missing', `delete from day_closing_lines where line like '%"sum":"6.00"%'`, 2],
+  ['a total', `update day_closings set totals = replace(totals::text, '"debits":"4.00"', '"debits":"4.01"')::json`, 1],
+  ['a hash', `update day_closings set hash = repeat('1', 64) where previous_hash = repeat('0', 64)`, 1],
+  [
+    'an entry of a closed day',
+    'update entries set amount_minor = amount_minor + 1 where (account_id, sequence) in (select account_id, sequence from dated_entries where sequence = 3)',
+    1,
+  ],
+])('verify-books finds a closed day with another %s', async (_, statement, rules) => {
+  // contract: days-21
+  const client = await ledger.owner.connect();
+  try {
+    await client.query('begin');
+    for (const table of ['day_closings', 'day_closing_lines', 'entries', 'dated_entries'])
+      await client.query(`alter table ${table} disable trigger all`);
+    await client.query(statement);
+    const { checkBooks } = await import('../verify/verify-books.ts');
+    const found = (await checkBooks(client)).map(({ rule }) => rule).filter((rule) => rule.includes('closed day'));
+    expect(found).toHaveLength(rules);
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+});
+
+it('a closing that is interrupted is calculated again, and the same', async () => {
+  // contract: days-18
+  const date = ago(3);
+  const a = await ledger.open('Savings', '1');
+  await ledger.book([deposit(a, '3', date), closing(date)]);
+  await expect(ask('get_day_closing', { date })).rejects.toThrow('day_not_found');
+  // The process is killed while it writes: the database ends its transaction.
+  const calculating = calculateClosing(ledger.writes, date, {});
+  await ledger.owner.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledger' and datname = current_database() and state <> 'idle'`,
+  );
+  await calculating.catch(() => undefined);
+  await ledger.book([deposit(a, '100', ago(2))]);
+  await sleep(50);
+  const known = await ledger.ask({ name: 'get_day_closing', data: { date } } as Parameters<LedgerHarness['ask']>[0]);
+  if (!known.ok) await calculateClosing(ledger.writes, date, {});
+  expect(await ask('get_day_closing', { date })).toMatchObject({ totals: [{ credits: '3.00' }, {}] });
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+});
+
+it('a posting beside a closing is wholly before or after it', async () => {
+  // contract: days-19
+  const date = ago(2);
+  const accounts = await Promise.all([1, 2, 3, 4].map(() => ledger.open('Savings', '10')));
+  const posting = async (slot: number) => {
+    const done: string[] = [];
+    for (let i = 0; i < 25; i++) {
+      const account = accounts[(i + slot) % 4] as string;
+      const reply = await ledger.book([deposit(account, '1', date), deposit(account, '1')], slot);
+      done.push(...codes(reply).slice(0, 1));
+      expect(codes(reply)[1]).toBe('done');
+    }
+    return done;
+  };
+  const closed = sleep(60).then(() => ledger.book([closing(date)], 2));
+  const outcomes = await Promise.all([posting(0), posting(1)]);
+  expect(codes(await closed)).toEqual(['done']);
+  for (const done of outcomes) expect(done).toEqual(done.toSorted((x, y) => (x === y ? 0 : x === 'done' ? -1 : 1)));
+  const booked = outcomes.flat().filter((code) => code === 'done').length;
+  await calculateClosing(ledger.writes, date, {});
+  const { lines } = await ask<{ lines: string[] }>('list_day_lines', { date });
+  const counts = lines.map((line) => JSON.parse(line) as { account_id: string; count: number });
+  expect(
+    counts.filter(({ account_id }) => accounts.includes(account_id)).reduce((sum, { count }) => sum + count, 0),
+  ).toBe(
+    // The deposit of another test is of that day, too.
+    booked,
+  );
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+});

@@ -1,0 +1,167 @@
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { idBits, isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { listTable } from '#libs/postgres/keyset.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
+import { closingLock, prefixed } from '../rows.ts';
+import { futureDay } from './balance.ts';
+import { placed } from './posting-time.ts';
+
+/** Reads about all accounts on a day, and closed days. */
+
+/**
+ * Common table expressions (for `with recursive`): the entries with value dates from a day on, which begins at `time`: what was
+ * posted since, but for other days, and what was posted before for these. `nextTime` and `nextDay` end that day.
+ */
+export function laterEntries(time: string, day: string, nextTime = time, nextDay = day): string {
+  const columns =
+    "e.account_id, e.sequence, e.operation_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
+  return `wanted as (
+    select account_id, ${time} as time from accounts where last_posted_at >= ${time}
+  ), ${placed}, later as (
+    select ${columns}, coalesce(d.effective_date < ${nextDay}, e.created_at < ${nextTime}) as is_of_day
+    from placed p join entries e on e.account_id = p.account_id and e.sequence >= p.sequence
+      left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence
+    where d.effective_date is null or d.effective_date >= ${day}
+    union all
+    select ${columns}, d.effective_date < ${nextDay}
+    from dated_entries d join entries e using (account_id, sequence) left join placed p using (account_id)
+    where d.effective_date >= ${day} and (p.sequence is null or d.sequence < p.sequence)
+  )`;
+}
+
+/** Returns the totals of all entries, from the totals stored in each account, and of all balances by class. */
+export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
+  const future = on === undefined ? undefined : await futureDay(pool, on);
+  if (future) return future;
+  const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
+    `with recursive ${laterEntries('$1::timestamptz', '$2::date')}, after as (
+       select account_id, sum(change) as change, sum(amount_minor) filter (where side = 'DR') as debits from later group by account_id
+     ), figures as (
+       select currency, class, balance_minor - coalesce(change, 0) as balance, debits_minor - coalesce(debits, 0) as debits
+       from accounts left join after using (account_id)
+     )
+     select currency, sum(debits) as debit, sum(debits + case class when 'liability' then balance else -balance end) as credit,
+       coalesce(sum(balance) filter (where class = 'asset'), 0) as assets, coalesce(sum(balance) filter (where class = 'liability'), 0) as liabilities
+     from figures group by currency order by currency`,
+    [on === undefined ? 'infinity' : dayLimit(on, 1), dayBounds(undefined, on)[1]],
+  );
+  const data: MessageResult<'get_trial_balance'> = rows.map(({ currency, debit, credit, assets, liabilities }) => ({
+    currency,
+    debit_total: fromMinor(BigInt(debit), currency),
+    credit_total: fromMinor(BigInt(credit), currency),
+    assets: fromMinor(BigInt(assets), currency),
+    liabilities: fromMinor(BigInt(liabilities), currency),
+    difference: fromMinor(BigInt(assets) - BigInt(liabilities), currency),
+  }));
+  return { ok: true, data };
+}
+
+/** The accounts of one page of a file. */
+const pageSize = 2000;
+
+/** Returns the database's time, before which every posting that was decided is committed. */
+async function settledTime(pool: Pool): Promise<string> {
+  return transaction(pool, async (client) => {
+    await client.query('select pg_advisory_xact_lock($1)', [closingLock]);
+    const { rows } = await client.query<{ now: string }>('select clock_timestamp() as now');
+    return rows[0]?.now ?? '';
+  });
+}
+
+/** $1: after this account, $2: currency, $3 and $4: the end of the day and the day after it, $5: posted before, $6: page size. */
+const balancesStatement = `with recursive page as (
+    select account_id, account_number, currency, balance_minor, last_sequence, last_posted_at from accounts
+    where client_id is not null and account_id > $1 and ($2::text is null or currency = $2) order by account_id limit $6
+  ), wanted as (
+    select account_id, least($3::timestamptz, $5::timestamptz) as time from page where last_posted_at >= least($3::timestamptz, $5::timestamptz)
+  ), ${placed}, dated as (
+    select account_id, sum(case when (e.direction = 'credit') = (d.effective_date < $4::date) then e.amount_minor else -e.amount_minor end) as change
+    from page join dated_entries d using (account_id) join entries e using (account_id, sequence) left join placed p using (account_id)
+    where (p.sequence is not null and d.sequence >= p.sequence) = (d.effective_date < $4::date) and e.created_at < $5 group by account_id
+  )
+  select account_id, account_number, currency,
+    (case when p.sequence is null then balance_minor
+      else coalesce((select balance_after_minor from entries e where e.account_id = page.account_id and e.sequence = p.sequence - 1), 0) end + coalesce(d.change, 0))::int8 as balance_minor
+  from page left join placed p using (account_id) left join dated d using (account_id) order by account_id`;
+
+interface BalanceLine {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  balance_minor: bigint;
+}
+
+/** Returns a page of the balances of all accounts of clients by value date at the end of a day, as JSON texts. */
+export async function listBalances(
+  pool: Pool,
+  { on, currency, after, as_of }: MessageData<'list_balances'>,
+): Promise<ReplyBody> {
+  const asOf = as_of ?? (await settledTime(pool));
+  const day = on ?? dayAt(asOf);
+  const future = as_of === undefined && on !== undefined ? await futureDay(pool, on) : undefined;
+  if (future) return future;
+  const from = after !== undefined && isId('account', after) ? idBits(after) : '0'.repeat(32);
+  const { rows } = await pool.query<BalanceLine>(balancesStatement, [
+    from,
+    currency ?? null,
+    dayLimit(day, 1),
+    dayBounds(undefined, day)[1],
+    asOf,
+    pageSize,
+  ]);
+  const items = rows.map((row) => ({
+    account_id: prefixed('acc', row.account_id),
+    account_number: row.account_number,
+    currency: row.currency,
+    balance: fromMinor(row.balance_minor, row.currency),
+  }));
+  const next = items.length < pageSize ? undefined : items.at(-1)?.account_id;
+  const data: MessageResult<'list_balances'> = { lines: items.map((item) => JSON.stringify(item)), next, as_of: asOf };
+  return { ok: true, data };
+}
+
+const closingColumns = `date, closed_at, closed_by, totals, accounts_sha256, previous_hash, hash`;
+const closings = 'closed_days join day_closings using (date)';
+const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text);
+const notClosed = (date: string) => refused(refusal('day_not_found', `day ${date.slice(0, 40)} is not closed`));
+
+export function listDayClosings(pool: Pool, request: MessageData<'list_day_closings'>): Promise<ReplyBody> {
+  return listTable<{ date: string }, unknown>(
+    pool,
+    {
+      from: closings,
+      columns: closingColumns,
+      filters: {},
+      order: ['date'],
+      values: ({ at }) => (isDay(at) ? [at] : undefined),
+      position: ({ date }) => ({ at: date, id: '' }),
+      item: (row) => row,
+    },
+    request,
+  );
+}
+
+export async function getDayClosing(pool: Pool, { date }: MessageData<'get_day_closing'>): Promise<ReplyBody> {
+  const { rows } = await pool.query(`select ${closingColumns} from ${closings} where date::text = $1`, [date]);
+  return rows[0] ? { ok: true, data: rows[0] } : notClosed(date);
+}
+
+/** Returns a page of the lines of a closed day, as they were hashed. */
+export async function listDayLines(pool: Pool, { date, after }: MessageData<'list_day_lines'>): Promise<ReplyBody> {
+  const closed = await getDayClosing(pool, { date });
+  if (!closed.ok) return closed;
+  const from = after !== undefined && isId('account', after) ? idBits(after) : '0'.repeat(32);
+  const { rows } = await pool.query<{ account_id: string; line: string }>(
+    'select account_id, line from day_closing_lines where date = $1 and account_id > $2 order by account_id limit $3',
+    [date, from, pageSize],
+  );
+  const last = rows.at(-1)?.account_id;
+  const next = rows.length < pageSize || last === undefined ? undefined : prefixed('acc', last);
+  const data: MessageResult<'list_day_lines'> = { lines: rows.map(({ line }) => line), next };
+  return { ok: true, data };
+}
