@@ -82,6 +82,7 @@ function buildRequest(
   const body = JSON.stringify(Object.fromEntries(rest));
   const condition = ifMatch === undefined ? {} : { ifMatch };
   if (method === 'PATCH') return { method, path, body, ...condition };
+  if (method === 'PUT') return { method, path, body };
   if (method === 'DELETE') return { method, path };
   const key = idempotencyKey ?? newKey();
   if (!/^[\x20-\x7e]{1,255}$/.test(key))

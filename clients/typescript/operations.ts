@@ -3,7 +3,7 @@ import type { CallOptions, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
 export interface Operation {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
@@ -30,6 +30,8 @@ export const operations = {
   openAccount: { method: 'POST', path: '/accounts' },
   changeAccountStatus: { method: 'POST', path: '/accounts/:account_id/status-transitions' },
   listStatusTransitions: { method: 'GET', path: '/accounts/:account_id/status-transitions', paged: 'items' },
+  getAccountLimits: { method: 'GET', path: '/accounts/:account_id/limits' },
+  setAccountLimits: { method: 'PUT', path: '/accounts/:account_id/limits' },
   addAccountNote: { method: 'POST', path: '/accounts/:account_id/notes' },
   listAccountNotes: { method: 'GET', path: '/accounts/:account_id/notes', paged: 'items' },
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
@@ -491,7 +493,7 @@ export interface Operations {
   consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;
   last_verification: Verification | null;
   four_eyes: {
-    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day')[];
+    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit')[];
     reason: string | null;
   };
   requests: { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
@@ -609,10 +611,10 @@ export interface CloudEvent {
 
 export interface Approval {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -635,10 +637,10 @@ export interface Approval {
 
 export interface ApprovalWithKey {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -689,6 +691,7 @@ export type ErrorCode =
   | 'amount_exceeds_hold'
   | 'hold_not_active'
   | 'too_many_holds'
+  | 'limit_exceeded'
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
   | 'invalid_effective_date'
@@ -838,6 +841,10 @@ export interface Calls {
   }, options?: CallOptions): Promise<Account>;
   /** List the status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
+  /** Get the limits of an account. Scope: accounts:limits or accounts:read. */
+  getAccountLimits(input: { account_id: string }, options?: CallOptions): Promise<{ account_id: string; currency: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number; out_today?: number }>;
+  /** Set the limits of an account. Replaces all limits: one that is left out no longer applies. They bind every later withdrawal, transfer, and hold of the account, whoever asks for it. What left the account on this day counts from its beginning. Scope: accounts:limits. */
+  setAccountLimits(input: { account_id: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number }, options?: CallOptions): Promise<{ account_id: string; currency: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number; out_today?: number }>;
   /** Leave a note on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:write. */
   addAccountNote(input: { account_id: string; note: string }, options?: CallOptions): Promise<Note>;
   /** Notes on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:read. */
@@ -1012,7 +1019,7 @@ export interface Calls {
   /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -1108,7 +1115,7 @@ export interface Calls {
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
     requested_by?: 'me' | 'others';
     limit?: number;
     cursor?: string;
@@ -1124,7 +1131,7 @@ export interface Calls {
   signIn(input: { session_id: string }, options?: CallOptions): Promise<{
     session_id: string;
     actor: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
   }>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
   signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;

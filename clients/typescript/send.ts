@@ -5,7 +5,7 @@ import type { ErrorBody } from './operations.ts';
 /** Sends a request, with as many attempts as necessary. */
 
 export interface Request {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Including the query. */
   path: string;
   body?: string;
@@ -154,13 +154,14 @@ function repeatAfter(
   attempt: number,
 ): number | undefined {
   const status = outcome instanceof BankError ? outcome.status : 0;
-  // If nothing was executed, any request may be repeated. Otherwise a PATCH, which has no key, could
+  // If nothing was executed, any request may be repeated. Otherwise a PATCH or PUT, which has no key, could
   // undo changes that others made meanwhile, unless it states the version to change.
   const mayRepeat =
     status === 408 ||
     status === 429 ||
     status === 503 ||
-    ((method === 'PATCH' ? (ifMatch ?? '*').trim() !== '*' : method !== 'DELETE') && (status === 0 || status === 504));
+    ((method === 'PATCH' ? (ifMatch ?? '*').trim() !== '*' : method !== 'DELETE' && method !== 'PUT') &&
+      (status === 0 || status === 504));
   if (!mayRepeat) return undefined;
   const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);
   return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);

@@ -20,9 +20,10 @@ export const approvalActions = [
   'client_contact',
   'webhook',
   'close_day',
+  'raise_limit',
 ] as const;
 /** Actions that are not offered yet. Settings may name them. */
-export const plannedActions = ['backdate', 'raise_limit'] as const;
+export const plannedActions = ['backdate'] as const;
 export const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
@@ -101,6 +102,7 @@ export const approvableCommand = z.enum([
   'capture_hold',
   'open_account',
   'erase_client',
+  'set_account_limits',
   'update_client',
   'create_webhook',
   'update_webhook',

@@ -15,6 +15,7 @@ import { feedEndpoints } from './event-feed.ts';
 import { noParameters, pageParameters } from './fields.ts';
 import { holdEndpoints } from './holds.ts';
 import { kindFromField } from './ids.ts';
+import { limitEndpoints } from './limits.ts';
 import { type MessageName, messages } from './messages.ts';
 import { accountNoteEndpoints, clientNoteEndpoints } from './notes.ts';
 import { operationsEndpoints } from './operations.ts';
@@ -37,7 +38,7 @@ import { webhookEndpoints } from './webhooks.ts';
 export interface Endpoint
   extends Omit<EndpointRow, 'route' | 'message' | Defaulted>,
     Required<Pick<EndpointRow, Defaulted>> {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   tag: string;
   message: MessageName | null;
@@ -63,6 +64,7 @@ const rows = {
   ...clientNoteEndpoints,
   ...accountEndpoints,
   ...statusEndpoints,
+  ...limitEndpoints,
   ...accountNoteEndpoints,
   ...statementEndpoints,
   ...transactionEndpoints,

@@ -25,6 +25,7 @@ export const errorCodes = {
   amount_exceeds_hold: { status: 400, title: 'Amount Exceeds Hold' },
   hold_not_active: { status: 400, title: 'Hold Not Active' },
   too_many_holds: { status: 400, title: 'Too Many Holds' },
+  limit_exceeded: { status: 400, title: 'Limit Exceeded' },
   amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
   balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
   invalid_effective_date: { status: 400 },

@@ -50,6 +50,7 @@ export const failureCodes = [
   'invalid_account_type',
   'currency_mismatch',
   'same_account',
+  'limit_exceeded',
   'amount_exceeds_outstanding',
   'balance_limit_exceeded',
   'invalid_effective_date',

@@ -89,6 +89,7 @@ export const holdEndpoints = {
     errors: [
       ...field.moneyErrors,
       'insufficient_funds',
+      'limit_exceeded',
       'inactive_account',
       'invalid_account_type',
       'currency_mismatch',

@@ -12,6 +12,7 @@ import { deadLetterMessages } from './dead-letters.ts';
 import { erasureMessages } from './erasure.ts';
 import { feedMessages } from './event-feed.ts';
 import { holdMessages } from './holds.ts';
+import { limitMessages } from './limits.ts';
 import type { Signer } from './mac.ts';
 import * as message from './message-fields.ts';
 import { noteMessages } from './notes.ts';
@@ -47,6 +48,7 @@ export const messages = {
   ...transferMessages,
   ...batchMessages,
   ...holdMessages,
+  ...limitMessages,
   /**
    * Returns the time of the database, which determines posting times. It has no reply_by, because the clock of the
    * sender may be wrong.

@@ -12,6 +12,7 @@ const holders = {
   'accounts:write': 'anyone',
   'accounts:status': 'bank',
   'accounts:import': 'bank',
+  'accounts:limits': 'bank',
   'transactions:read': 'anyone',
   'transactions:write': 'bank',
   'transactions:reverse': 'bank',

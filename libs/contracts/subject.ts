@@ -23,7 +23,7 @@ export * as message from './message-fields.ts';
  * are not listed (`notFoundErrors`, `listErrors`, `writeErrors`).
  */
 export interface EndpointRow {
-  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`;
+  route: `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} ${string}`;
   summary: string;
   /** The required scope; null for any authenticated caller. If there are several, any of them is sufficient. */
   scope: Scope | readonly Scope[] | null;

@@ -41,6 +41,7 @@ export const postingErrors: ErrorCode[] = [
   ...field.moneyErrors,
   'account_not_found',
   'insufficient_funds',
+  'limit_exceeded',
   'inactive_account',
   'invalid_account_type',
   'currency_mismatch',

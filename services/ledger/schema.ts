@@ -17,7 +17,7 @@ function grants(role: string): string[] {
     `grant select, insert on transactions, entries, dated_entries, closed_days, day_closings, day_closing_lines, commands, batches, dead_lettered_commands to ${role}`,
     // An account has a balance of 0 when it is inserted, and only entries change it (post_entries).
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
-    `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version) on accounts to ${role}`,
+    `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version, minimum_balance_minor, per_transaction_minor, per_day_out_minor, out_day, out_minor) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (day, amount_minor) on posted_without_approval to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,

@@ -106,6 +106,7 @@ const writes: Record<Write, () => Promise<Answer>> = {
     api
       .withToken(staffToken(world.bank, 'alice', { jti: 'ends' }))
       .post('/admin/sign-outs', { session_id: `ses_${'a'.repeat(32)}` }),
+  set_account_limits: () => staff.send('PUT', `/accounts/${account.account_id}/limits`, { body: {} }),
   close_day: () => staff.post('/admin/day-closings', { date: '2026-01-01' }),
   verify_books: () => staff.post('/admin/verifications'),
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),

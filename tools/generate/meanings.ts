@@ -12,6 +12,7 @@ import { erasureMeanings } from '#libs/contracts/erasure.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { feedMeanings } from '#libs/contracts/event-feed.ts';
 import { holdMeanings } from '#libs/contracts/holds.ts';
+import { limitMeanings } from '#libs/contracts/limits.ts';
 import type { ErrorMeaning } from '#libs/contracts/meanings.ts';
 import { noteMeanings } from '#libs/contracts/notes.ts';
 import { operationsMeanings } from '#libs/contracts/operations.ts';
@@ -258,6 +259,7 @@ const subjects = [
   dayMeanings,
   transferMeanings,
   holdMeanings,
+  limitMeanings,
   batchMeanings,
   feedMeanings,
   webhookMeanings,

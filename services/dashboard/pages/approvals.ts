@@ -171,6 +171,7 @@ export const actionWords: Record<ApprovalAction, string> = {
   client_contact: 'Contact of a client',
   webhook: 'Webhook',
   close_day: 'Closing of a day',
+  raise_limit: 'Limits of an account',
 };
 
 /** Accounts by their ids, if the person may read them. */

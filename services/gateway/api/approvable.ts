@@ -84,6 +84,11 @@ export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
     scopes: () => ['webhooks:manage'],
     summary: ({ webhook_id }) => `Rotate the secret of webhook ${webhook_id}`,
   },
+  set_account_limits: {
+    action: 'raise_limit',
+    scopes: () => ['accounts:limits'],
+    summary: ({ account_id }) => `Raise limits of account ${account_id}`,
+  },
   close_day: {
     action: 'close_day',
     scopes: () => ['books:close'],

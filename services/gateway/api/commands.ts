@@ -116,6 +116,7 @@ const accountPlanners = {
     knownForm('client', body.client_id);
     return planCreate('account_id', bits, (account_id) => ({ account_id, ...fields }));
   },
+  set_account_limits: (input) => planFor('account_id', input, (account_id) => ({ account_id, ...input.body })),
   change_account_status({ params, body: { status, reason = null, note = null }, bits, ifMatch }) {
     const account_id = pathId('account_id', params);
     const transition_id = formatId('transition', bits);

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 const exposed =
   'ETag, Link, Location, X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit, RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, WWW-Authenticate, Accept-Patch';
 const preflight = {
-  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
   'access-control-allow-headers':
     'Authorization, X-Api-Key, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Traceparent',
   'access-control-max-age': '600',

@@ -1,4 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/audit.ts';
+import { limitNames } from '#libs/contracts/limits.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
@@ -12,18 +13,21 @@ const shownFields: { [N in CommandName]?: string[] } = {
   capture_hold: ['hold_id', 'amount', 'to_account_id', 'final', 'effective_date'],
   release_hold: ['hold_id'],
   close_day: ['date'],
+  set_account_limits: ['account_id', ...limitNames],
 };
 
 /**
  * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
- * reversals and closings of days are audited. Deposits, withdrawals, transfers, batches, and changes of holds are audited if a staff
+ * reversals, closings of days, and changes of limits are audited. Deposits, withdrawals, transfers, batches, and changes of
+ * holds are audited if a staff
  * user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
  * Accounts audits openings and status changes.
  */
 export function auditCommand(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
   const fields = shownFields[name];
-  const isAudited = name === 'reverse_transaction' || name === 'close_day' || context.staff === 'true';
+  const isAudited =
+    name === 'reverse_transaction' || name === 'close_day' || name === 'set_account_limits' || context.staff === 'true';
   const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
   if (fields === undefined || !isAudited || !isFresh) return undefined;
   const data: Record<string, unknown> =
@@ -35,10 +39,12 @@ export function auditCommand(command: Command, decision: Decision, now: string):
     resource_id:
       name === 'release_hold'
         ? command.data.hold_id
-        : name === 'create_batch'
-          ? command.data.batch_id
-          : name === 'close_day'
-            ? command.data.date
-            : context.message_id,
+        : name === 'set_account_limits'
+          ? command.data.account_id
+          : name === 'create_batch'
+            ? command.data.batch_id
+            : name === 'close_day'
+              ? command.data.date
+              : context.message_id,
   };
 }

@@ -1,6 +1,7 @@
 import { approvalKey, commandKey, idKey, openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
+import { dayAt, dayLimit } from '../domain/calendar.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, SingleCommand } from '../domain/decision.ts';
 import { expireHolds } from '../domain/holds.ts';
@@ -8,6 +9,7 @@ import { recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
 import { readDeadLettered, readOutcomes, readReversals, readTransactions } from '../rows.ts';
 import { expiredAtOnce, readDueHolds, readHoldAccounts, readHolds, readNextExpiries } from './hold-store.ts';
+import { readOut } from './limit-store.ts';
 import { lockPosted } from './posted-store.ts';
 import {
   createSystemAccounts,
@@ -76,11 +78,13 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     holds: new Map(),
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
+    limitsChanged: new Set(),
     expired: [],
     closed,
     now,
   };
   await openHolds(client, books, [...holdAccounts.keys()]);
+  await openCounts(client, books, singles);
   return books;
 }
 
@@ -101,6 +105,19 @@ async function openHolds(client: Queries, books: Books, ids: string[]): Promise<
   ]);
   for (const hold of [...named, ...over]) books.holds.set(hold.hold_id, hold);
   books.expired.push(...expireHolds(due, over, over.length < expiredAtOnce ? next : new Map(), books));
+}
+
+/** Begins to count what leaves the accounts that the commands give a limit per day: from what has left them today. */
+async function openCounts(client: Queries, { accounts, now }: Books, commands: SingleCommand[]): Promise<void> {
+  const ids = commands.flatMap(({ name, data }) =>
+    name === 'set_account_limits' && data.per_day_out !== undefined ? [data.account_id] : [],
+  );
+  if (ids.length === 0) return;
+  const today = dayAt(now);
+  for (const [id, minor] of await readOut(client, ids, dayLimit(today))) {
+    const account = accounts.get(id);
+    if (account) Object.assign(account, { out_day: today, out_minor: minor });
+  }
 }
 
 /** Returns the account of each hold that the commands name, if the hold exists or is placed by one of the commands. */

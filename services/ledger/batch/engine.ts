@@ -12,6 +12,7 @@ import { decide } from '../domain/posting.ts';
 import { openBooks } from './books.ts';
 import { balanceEvent, buildEvents, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
+import { writeLimits } from './limit-store.ts';
 import { writePosted } from './posted-store.ts';
 import {
   insertAccounts,
@@ -162,6 +163,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     closedDays.length > 0 && insertClosedDays(client, closedDays),
     writeHeldAmounts(client, heldAmountChanged, 'more'),
     books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
+    writeLimits(client, [...books.limitsChanged]),
     audits.length > 0 && insertAudits(client, audits),
     writePosted(client, books.posted),
     // Only repeats: their records may have been committed without the standby.

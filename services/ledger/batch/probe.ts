@@ -85,6 +85,7 @@ function probingBatches(): Command[][] {
       final: false,
     }),
     release_hold: as('release_hold', { hold_id }),
+    set_account_limits: as('set_account_limits', { account_id, per_day_out: '9' }),
     close_day: as('close_day', { date: '2000-01-01' }),
     reverse_transaction: as(
       'reverse_transaction',

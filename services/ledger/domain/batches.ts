@@ -224,6 +224,7 @@ function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply
     ...books,
     accounts,
     moved: new Set(),
+    limitsChanged: new Set(),
     transactions: new Map(),
     posted: new Map(books.posted),
     system(kind, currency) {
@@ -238,6 +239,7 @@ function copyBooks({ items }: BatchCommand, books: Books): { books: Books; apply
       const original = originals.get(account);
       if (original === undefined) throw new Error(`account ${account.account_id} was changed without being locked`);
       books.moved.add(Object.assign(original, account));
+      if (draft.limitsChanged.has(account)) books.limitsChanged.add(original);
     }
     for (const [key, record] of draft.transactions) books.transactions.set(key, record);
     for (const [key, sum] of draft.posted) books.posted.set(key, sum);

@@ -56,12 +56,16 @@ export function destinationRefused(): Failure {
   return refusal('destination_refused', 'the destination account cannot take this payment');
 }
 
-export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Failure {
+export function badAmount(
+  code: 'invalid_amount_precision' | 'amount_too_large',
+  currency: string,
+  field = 'amount',
+): Failure {
   const message =
     code === 'amount_too_large'
-      ? 'amount exceeds 10^15 - 1 minor units'
-      : `amount has more decimal places than ${currency} has`;
-  return { ...invalidField('amount', message, code), code };
+      ? `${field} exceeds 10^15 - 1 minor units`
+      : `${field} has more decimal places than ${currency} has`;
+  return { ...invalidField(field, message, code), code };
 }
 
 /** A day before which a posting cannot be dated, and what happened then. */

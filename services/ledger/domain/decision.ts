@@ -2,6 +2,7 @@ import type { Direction } from '#libs/contracts/entries.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { formatId, idBits, idKey } from '#libs/contracts/ids.ts';
+import { limitNames } from '#libs/contracts/limits.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
@@ -29,6 +30,7 @@ type SingleName =
   | 'place_hold'
   | 'capture_hold'
   | 'release_hold'
+  | 'set_account_limits'
   | 'open_ledger_account'
   | 'change_ledger_account_status'
   | 'close_day';
@@ -71,6 +73,8 @@ export interface Books {
   /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */
   changedHolds: Set<HoldState>;
   heldAmountChanged: Set<AccountState>;
+  /** The accounts whose limits, or what has left them on this day, the batch changed. */
+  limitsChanged: Set<AccountState>;
   /** Holds that expired before the first decision. */
   expired: HoldChange[];
   /** The last closed day, or null. */
@@ -153,11 +157,17 @@ export function replyFromRecord(name: CommandName, record: TransactionRecord): R
   const code = record.failure_code as Refusal['code'];
   const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
   const reason = isAmount ? invalidField('amount', message, code) : { code, message };
-  const named = code === 'account_not_found' ? unknownAccountDetails(record) : {};
-  return refused({ ...reason, details: { ...named, transaction_id } });
+  return refused({ ...reason, details: { ...namedIn(code, message, record), transaction_id } });
 }
 
-/** Returns the details of accountNotFound, of which only the message is stored. */
+/** Returns the details of a refusal of which only the message is stored. */
+function namedIn(code: Refusal['code'], message: string, record: TransactionRecord): Record<string, unknown> {
+  if (code === 'account_not_found') return unknownAccountDetails(record);
+  if (code === 'limit_exceeded') return { limit: limitNames.find((name) => message.includes(`${name} of account`)) };
+  return {};
+}
+
+/** Returns the details of accountNotFound. */
 function unknownAccountDetails({ account_id, failure_account_id, transaction_type }: TransactionRecord) {
   if (failure_account_id !== null) return { field: 'to_account_id', account_id: failure_account_id };
   return { field: transaction_type === 'Transfer' ? 'from_account_id' : 'account_id', account_id };

@@ -25,6 +25,7 @@ import {
   storeReply,
 } from './decision.ts';
 import { waitsIfAbove } from './four-eyes.ts';
+import { beyondLimits } from './limits.ts';
 import { moveBetween, moveCash, payout } from './movement.ts';
 import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
@@ -89,6 +90,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
     inactive(account) ??
     otherCurrency(account, currency) ??
     tooMany(account) ??
+    beyondLimits(account, minor, 'hold', books.now) ??
     withoutFunds(account, minor, 'hold');
   if (reason) return refuse(reason);
   const { actor, request_id, time: created_at } = context;

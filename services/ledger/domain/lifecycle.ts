@@ -17,7 +17,7 @@ import {
   storeReply,
 } from './decision.ts';
 import { countPosting, isAbove } from './four-eyes.ts';
-import { type AccountState, availableMinor } from './records.ts';
+import { type AccountState, availableMinor, noLimits } from './records.ts';
 
 /** Opens ledger accounts with their initial amount, and changes their status. Pure. */
 
@@ -41,6 +41,7 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     active_holds: 0n,
     hold_expires_at: null,
     hold_version: 0n,
+    ...noLimits,
   };
   const minor = toMinor(data.initial_deposit, data.currency);
   if (typeof minor !== 'bigint')

@@ -18,6 +18,7 @@ import {
 } from './checks.ts';
 import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
 import { countPosting } from './four-eyes.ts';
+import { beyondLimits, countOut } from './limits.ts';
 import { type AccountState, type Failure, valueDate } from './records.ts';
 
 /**
@@ -41,7 +42,9 @@ export function moveCash(
     onLoan(account, `a ${draft.transaction_type} is not possible on a Loan account`) ??
     inactive(account) ??
     otherCurrency(account, currency) ??
-    (deposit ? beyondLimit(account, minor) : withoutFunds(account, minor, 'withdrawal'));
+    (deposit
+      ? beyondLimit(account, minor)
+      : (beyondLimits(account, minor, 'withdrawal', books.now) ?? withoutFunds(account, minor, 'withdrawal')));
   if (reason) return refuse(reason);
   const teller = books.system('Teller', currency);
   const vault = books.system('Vault', currency);
@@ -49,6 +52,7 @@ export function moveCash(
   const full = beyondSlots(legs, minor) ?? refusedBefore(context);
   if (full) return refuse(full);
   countPosting(context, minor, currency, books);
+  if (!deposit) countOut(account, minor, books);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 
@@ -70,7 +74,7 @@ export function moveBetween(
 ): Decision {
   const refuse = (draft: Draft, why: Failure) =>
     fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
-  const cannotPay = refusedSource(from, to, minor, currency);
+  const cannotPay = refusedSource(from, to, minor, currency, books.now);
   if (cannotPay) return refuse(asked, cannotPay);
   const toLoan = to.account_type === 'Loan';
   const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
@@ -84,6 +88,7 @@ export function moveBetween(
   const before = refusedBefore(context);
   if (before) return refuse(asked, before);
   countPosting(context, minor, currency, books);
+  countOut(from, minor, books);
   const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {
     ...debit,
@@ -101,12 +106,19 @@ export function moveBetween(
   );
 }
 
-function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Failure | undefined {
+function refusedSource(
+  from: AccountState,
+  to: AccountState,
+  minor: bigint,
+  currency: string,
+  now: string,
+): Failure | undefined {
   return (
     (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
     onLoan(from, 'a transfer from a Loan account is not possible') ??
     inactive(from) ??
     otherCurrency(from, currency) ??
+    beyondLimits(from, minor, 'transfer', now) ??
     withoutFunds(from, minor, 'transfer', 'source account')
   );
 }

@@ -18,6 +18,7 @@ import {
 import { replayedWaiting, waitsIfAbove } from './four-eyes.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
+import { setLimits } from './limits.ts';
 import { moveBetween, moveCash, payout } from './movement.ts';
 import type { Failure } from './records.ts';
 import { reverseTransaction } from './reversal.ts';
@@ -52,6 +53,12 @@ export function decide(command: Command, books: Books): Decision {
       );
     case 'release_hold':
       return replayedStep(command, books) ?? remembered(command, releaseHold(command, books), books);
+    case 'set_account_limits':
+      return (
+        replayedStep(command, books) ??
+        replayedWaiting(command, books) ??
+        remembered(command, setLimits(command, books), books)
+      );
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
     case 'close_day':

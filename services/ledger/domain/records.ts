@@ -13,7 +13,7 @@ import type { LedgerAccountType } from './chart.ts';
 
 /** The ledger's records, and the resources that are rebuilt from them. Money is in minor units. */
 
-export interface AccountState {
+export interface AccountState extends AccountLimits {
   account_id: string;
   account_number: string;
   /** null for Teller and Vault. */
@@ -36,6 +36,25 @@ export interface AccountState {
   /** The number of changes of its holds. */
   hold_version: bigint;
 }
+
+/** Limits of an account, in minor units; null: none. */
+export interface AccountLimits {
+  minimum_balance_minor: bigint | null;
+  per_transaction_minor: bigint | null;
+  per_day_out_minor: bigint | null;
+  /** The last day on which something left the account, if that is counted: it has a limit per day. */
+  out_day: string | null;
+  out_minor: bigint;
+}
+
+/** Of an account without limits. */
+export const noLimits: Readonly<AccountLimits> = {
+  minimum_balance_minor: null,
+  per_transaction_minor: null,
+  per_day_out_minor: null,
+  out_day: null,
+  out_minor: 0n,
+};
 
 /** Returns the available balance in minor units. */
 export function availableMinor({

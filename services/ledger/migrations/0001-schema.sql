@@ -26,9 +26,16 @@ create table accounts (
   active_holds    bigint not null default 0, -- their number
   hold_expires_at timestamptz(3), -- the earliest expiry of an Active hold, or a time before it; null without holds
   hold_version    bigint not null default 0,
+  -- Limits; null: none. What has left the account on a day is counted only while it has a limit per day.
+  minimum_balance_minor bigint check (minimum_balance_minor >= 0),
+  per_transaction_minor bigint check (per_transaction_minor >= 0),
+  per_day_out_minor     bigint check (per_day_out_minor >= 0),
+  out_day         date,
+  out_minor       bigint not null default 0 check (out_minor >= 0),
   created_at      timestamptz not null,
   constraint system_accounts_have_no_client check ((client_id is null) = (account_type in ('Teller', 'Vault'))),
   constraint customer_balance_not_negative check (balance_minor >= 0 or account_type in ('Teller', 'Vault')),
+  constraint limits_per_day_are_counted check ((per_day_out_minor is null) = (out_day is null)),
   constraint customer_balance_limit check (balance_minor <= 999999999999999 or account_type in ('Teller', 'Vault')),
   constraint customer_balance_covers_holds check (
     (held_minor = 0 and active_holds = 0 and hold_expires_at is null)

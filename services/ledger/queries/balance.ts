@@ -5,10 +5,11 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
+import { placed } from '../rows.ts';
 import { availableMinor } from './available.ts';
 import { datedDifference } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
-import { awaitPostings, placed } from './posting-time.ts';
+import { awaitPostings } from './posting-time.ts';
 
 interface BalanceRow {
   account_number: string;

@@ -7,9 +7,8 @@ import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
-import { closingLock, prefixed } from '../rows.ts';
+import { closingLock, placed, prefixed } from '../rows.ts';
 import { futureDay } from './balance.ts';
-import { placed } from './posting-time.ts';
 
 /** Reads about all accounts on a day, and closed days. */
 

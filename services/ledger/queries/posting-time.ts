@@ -1,22 +1,6 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-
-/**
- * Common table expressions (for `with recursive`) that return, as `placed (account_id, time, sequence)`, for
- * each row of `wanted (account_id, time)` the account's first sequence posted at or after that time, or the one
- * after its last if there is none. Sequences have no gaps, and the database refuses posting times of an account
- * that decrease. A binary search therefore needs about twenty primary-key
- * lookups, and no posting maintains an index by time.
- */
-export const placed = `halved (account_id, time, low, high) as (
-    select w.account_id, w.time, 1::int8, a.last_sequence + 1 from wanted w join accounts a using (account_id)
-    union all
-    select h.account_id, h.time, case when e.created_at < h.time then h.middle + 1 else h.low end, case when e.created_at < h.time then h.high else h.middle end
-    from (select account_id, time, low, high, (low + high) / 2 as middle from halved where low < high) h
-      cross join lateral (select created_at from entries where account_id = h.account_id and sequence = h.middle limit 1) e
-  ), placed as (
-    select account_id, time, low as sequence from halved where low = high
-  )`;
+import { placed } from '../rows.ts';
 
 /** Returns the sequence of each of these times as `placed` does, in their order, or none if there is no such account. */
 export async function placeTimes(pool: Pool, account: string | null, times: readonly string[]): Promise<bigint[]> {

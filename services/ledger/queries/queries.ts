@@ -17,6 +17,7 @@ import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
 import { getDayClosing, getTrialBalance, listBalances, listDayClosings, listDayLines } from './days.ts';
 import { checkErasure } from './erasable.ts';
 import { getHold, listHolds } from './holds.ts';
+import { getAccountLimits } from './limits.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
 import { searchPostings } from './search.ts';
 import { getStatement } from './statement.ts';
@@ -47,6 +48,8 @@ const queryHandlers = {
   list_holds: (pool, data, { bound_client_id }) => listHolds(pool, data, bound_client_id),
   get_batch: (pool, { batch_id }, context) => getBatch(pool, batch_id, context),
   list_batches: async (pool, data, { bound_client_id }) => listed(await listBatches(pool, data, bound_client_id)),
+  get_account_limits: async (pool, { account_id }) =>
+    found(await getAccountLimits(pool, account_id), 'account_not_found', `account_id ${account_id}: account not found`),
   list_entries: (pool, data, { bound_client_id }) => listEntries(pool, data, bound_client_id),
   get_account_balance: (pool, data, { bound_client_id }) => getAccountBalance(pool, data, bound_client_id),
   get_statement: (pool, data, { bound_client_id }) => getStatement(pool, data, bound_client_id),

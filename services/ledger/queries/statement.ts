@@ -5,10 +5,10 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { dayBounds, dayTimes } from '../domain/calendar.ts';
-import { entryColumns, prefixed } from '../rows.ts';
+import { entryColumns, placed, prefixed } from '../rows.ts';
 import { datedDifference, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
-import { awaitPostings, placed } from './posting-time.ts';
+import { awaitPostings } from './posting-time.ts';
 
 /** The maximum number of entries of a period, because its totals are calculated for every page. */
 const maxEntries = 100_000;

@@ -21,8 +21,7 @@ import {
   toTransaction,
   transactionEventType,
 } from '../domain/records.ts';
-import { readReversals, readTransactions, selectEntries, toEntryRecord, uuids } from '../rows.ts';
-import { placed } from './posting-time.ts';
+import { placed, readReversals, readTransactions, selectEntries, toEntryRecord, uuids } from '../rows.ts';
 
 /**
  * Returns the timeline of a transaction from existing data; nothing is written or indexed for it. Entries are

@@ -1,9 +1,10 @@
 import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { formatId } from '#libs/contracts/ids.ts';
+import type { LimitName } from '#libs/contracts/limits.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
-import type { AccountState } from '../domain/records.ts';
+import { type AccountState, noLimits } from '../domain/records.ts';
 
 /** Accounts, books, and commands for tests, identified by small numbers or by the bits of their ids. */
 
@@ -35,6 +36,7 @@ export function testAccount(
     active_holds: 0n,
     hold_expires_at: null,
     hold_version: 0n,
+    ...noLimits,
   };
 }
 
@@ -63,6 +65,7 @@ export function testBooks(accounts: AccountState[]): Books {
     holds: new Map(),
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
+    limitsChanged: new Set(),
     expired: [],
     closed: null,
     now,
@@ -196,6 +199,19 @@ export function statusChange(
     name: 'change_ledger_account_status',
     data: { transition_id: formatId('transition', testBits(id)), account_id: account.account_id, status },
     context: testContext(id, rest),
+  };
+}
+
+export function limiting(
+  account: AccountState,
+  limits: Partial<Record<LimitName, string>>,
+  rest: Partial<MessageContext> = {},
+  id = next++,
+): Command {
+  return {
+    name: 'set_account_limits',
+    data: { account_id: account.account_id, ...limits },
+    context: testContext(id, { message_id: `cmd_${testBits(id)}`, ...rest }),
   };
 }
 

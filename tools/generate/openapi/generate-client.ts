@@ -30,7 +30,7 @@ import type { CallOptions, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
 export interface Operation {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
