@@ -30,9 +30,12 @@ export async function createRateLimits(
   app: FastifyInstance,
   perMinute: { requests: number; failures: number },
 ): Promise<RateLimits> {
-  await app.register(rateLimit, { global: false, timeWindow: 60_000, cache: 100_000 });
-  const create = (max: number, options: CreateRateLimitOptions = {}) =>
-    max === 0 ? undefined : app.createRateLimit({ ...options, max });
+  await app.register(rateLimit, { global: false, timeWindow: 60_000 });
+  // Each limit has a store of its own, whose size is in its own options, though their type does not name it.
+  const create = (max: number, options: CreateRateLimitOptions = {}) => {
+    const sized = { ...options, max, cache: 100_000 };
+    return max === 0 ? undefined : app.createRateLimit(sized);
+  };
   const keyGenerator = ({ caller }: FastifyRequest) => caller?.actor ?? '';
   return {
     requests: create(perMinute.requests, { keyGenerator }),

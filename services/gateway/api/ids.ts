@@ -3,9 +3,10 @@ import { v7 } from 'uuid';
 import { sortKeys } from '#libs/contracts/etag.ts';
 import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 
-/** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
-
-/** Appends a check byte. */
+/**
+ * Bits are the 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. Their last byte is
+ * computed from the others.
+ */
 const checked = (digits: string): string => digits + bucketForKey(digits).toString(16).padStart(2, '0');
 
 /**

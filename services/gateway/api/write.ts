@@ -37,7 +37,10 @@ export type Send = (write: Write) => Promise<WriteOutcome>;
 /** A planner, whichever the endpoint. Its input has the body that the endpoint's schema returned. */
 type Planner = (input: Input) => Omit<Plan, 'name'>;
 
-/** The way of every request that writes: read, plan, four eyes, precondition, publish and wait, answer. */
+/**
+ * The way of every request that writes: read, plan, value date, four eyes, precondition,
+ * publish and wait, read the outcome if there is no reply, answer.
+ */
 export function writeHandler(
   name: WriteName,
   endpoint: Endpoint,
