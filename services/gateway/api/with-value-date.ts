@@ -1,4 +1,4 @@
-import { refusal } from '#libs/contracts/errors.ts';
+import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { bankDay } from '#libs/service/formats.ts';
 import type { Origin } from '../messages/encode.ts';
 import { isNotFound } from './answer.ts';
@@ -46,5 +46,7 @@ export async function refusedDay(
   const kind = id.startsWith('trf_') ? 'transfer' : id.startsWith('bat_') ? 'batch' : 'transaction';
   const known = await queryById(`get_${kind}`, { [`${kind}_id`]: id }, id, origin, forwarder);
   if (isNotFound(known)) return lacksScope;
-  return known.kind === 'failed' ? { kind: 'failed', stage: 'not_sent' } : undefined;
+  // Only an answer about the command itself shows that there was one.
+  const isKnown = known.kind === 'refused' ? errorCodes[known.refusal.code].status < 500 : known.kind === 'done';
+  return isKnown ? undefined : { kind: 'failed', stage: 'not_sent' };
 }
