@@ -140,6 +140,19 @@ describe('a value date', () => {
     expect(replyCode(decide(capture(7001, { to: accountIn(books, 50), effective_date }), books))).toBe(code);
   });
 
+  it('that none gave is not before the original or the payout, if the clock was set back across midnight', () => {
+    // contract: days-4
+    const books = createBooks();
+    const later = { ...books, now: '2026-01-03T00:00:01.000Z' };
+    const [a] = [accountIn(books, payer)];
+    const original = decide(cash('Deposit', a, '1'), later);
+    decide(opening(50, 'Loan', '100'), later);
+    decide(placing(a, '1', { n: 7001 }), books);
+    const loan = accountIn(books, 50);
+    for (const command of [reversal(idIn(original)), transfer(a, loan, '1'), capture(7001, { to: loan })])
+      expect(dayOfAll(decide(command, books))).toEqual(['2026-01-03']);
+  });
+
   it('does not change what decides: the balance of now', () => {
     // contract: days-10
     const books = createBooks();

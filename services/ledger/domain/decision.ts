@@ -281,7 +281,9 @@ export function complete(
   const idByAccount = new Map(records.map((record) => [record.account_id, record.transaction_id]));
   const postedAt = postingTime(legs, books);
   const given = primary.effective_date;
-  const day = given === null || given <= (books.closed ?? '') ? currentDay(books) : given;
+  // The day of the posting time is not before that of what is reversed or repaid, whatever the clock shows since.
+  const today = currentDay({ now: postedAt, closed: books.closed });
+  const day = given === null || given <= (books.closed ?? '') ? today : given;
   const entryDay = toStoredDay(day, postedAt);
   const entries = legs.map((leg) => {
     const transactionId = idByAccount.get(leg.account.account_id) ?? primary.transaction_id;
