@@ -107,10 +107,22 @@ async function openHolds(client: Queries, books: Books, ids: string[]): Promise<
   books.expired.push(...expireHolds(due, over, over.length < expiredAtOnce ? next : new Map(), books));
 }
 
-/** Begins to count what leaves the accounts that the commands give a limit per day: from what has left them today. */
-async function openCounts(client: Queries, { accounts, now }: Books, commands: SingleCommand[]): Promise<void> {
-  const ids = commands.flatMap(({ name, data }) =>
-    name === 'set_account_limits' && data.per_day_out !== undefined ? [data.account_id] : [],
+/**
+ * Begins to count what leaves the accounts that the commands give their first limit per day: from what has left them
+ * today. Repeats need no count.
+ */
+async function openCounts(
+  client: Queries,
+  { accounts, outcomes, now }: Books,
+  commands: SingleCommand[],
+): Promise<void> {
+  const ids = commands.flatMap(({ name, data, context }) =>
+    name === 'set_account_limits' &&
+    data.per_day_out !== undefined &&
+    accounts.get(data.account_id)?.out_day === null &&
+    !outcomes.has(commandKey(context.message_id))
+      ? [data.account_id]
+      : [],
   );
   if (ids.length === 0) return;
   const today = dayAt(now);

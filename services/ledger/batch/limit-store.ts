@@ -7,13 +7,17 @@ import { placed, prefixed, uuids } from '../rows.ts';
 /** More than any limit, so that the sum can be stored whatever has left an account without one. */
 const mostCounted = 10n ** 18n;
 
-/** Returns what has left these accounts since `from`, without reversals. The accounts are locked. */
+/**
+ * Returns what has left these accounts since `from`, without reversals. The accounts are locked, so the entries are read in
+ * order and not looked up one by one. No command is decided a day after it was accepted.
+ */
 export async function readOut(client: Queries, ids: string[], from: string): Promise<Map<string, bigint>> {
   const { rows } = await client.query<{ account_id: string; out_minor: bigint }>(
     `with recursive wanted as (select account_id, $2::timestamptz as time from unnest($1::uuid[]) as account_id), ${placed}
      select p.account_id, least(coalesce(sum(e.amount_minor), 0), ${mostCounted})::int8 as out_minor
      from placed p left join entries e on e.account_id = p.account_id and e.sequence >= p.sequence and e.direction = 'debit'
-       and not exists (select from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) and t.reverses_transaction_id is not null)
+       and e.transaction_id not in (select transaction_id from transactions where account_id = any($1::uuid[])
+         and created_at >= $2::timestamptz - interval '1 day' and reverses_transaction_id is not null)
      group by p.account_id`,
     [uuids([...new Set(ids)]), from],
   );

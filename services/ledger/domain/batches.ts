@@ -9,6 +9,7 @@ import type { GivenNames } from '#libs/contracts/names.ts';
 import { customer, deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyFromRecord, replyOnly, reusedKey } from './decision.ts';
 import { isAbove } from './four-eyes.ts';
+import { countOut } from './limits.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -137,7 +138,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   const draft = copyBooks(command, books);
   const parts = command.items.map((item) => {
     const part = decideItem(item, draft.books);
-    if (isDestinationRefused(part.reply)) takeFromPayer(part, draft.books);
+    if (isDestinationRefused(part.reply)) takeFromPayer(part, item.command.context, draft.books);
     return part;
   });
   const errors = namedRefusals(command, parts, books).map(([item, reason]) => toViolation(item, reason));
@@ -157,9 +158,11 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
 const isDestinationRefused = (reply: ReplyBody): boolean => !reply.ok && reply.refusal.code === 'destination_refused';
 
 /** The items after a refused payment must be decided as if it had been made, or they would show that it was refused. */
-function takeFromPayer({ transactions: [record] }: Decision, { accounts }: Books): void {
-  const payer = record && accounts.get(record.account_id);
-  if (payer) payer.balance_minor -= record.amount_minor ?? 0n;
+function takeFromPayer({ transactions: [record] }: Decision, context: MessageContext, books: Books): void {
+  const payer = record && books.accounts.get(record.account_id);
+  if (!payer) return;
+  payer.balance_minor -= record.amount_minor ?? 0n;
+  countOut(payer, record.amount_minor ?? 0n, context, books);
 }
 
 /**

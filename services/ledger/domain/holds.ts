@@ -90,7 +90,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
     inactive(account) ??
     otherCurrency(account, currency) ??
     tooMany(account) ??
-    beyondLimits(account, minor, 'hold', books.now) ??
+    beyondLimits(account, minor, 'hold', context, books) ??
     withoutFunds(account, minor, 'hold');
   if (reason) return refuse(reason);
   const { actor, request_id, time: created_at } = context;

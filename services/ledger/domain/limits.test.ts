@@ -149,6 +149,49 @@ it('an atomic batch counts if it is posted, and nothing if it is refused', () =>
   expect(books.limitsChanged).toEqual(new Set([a]));
 });
 
+it('a batch of a bound caller shows by no limit whether a destination accepts its payment', () => {
+  const refusalsFor = (status: 'Active' | 'Frozen') => {
+    const [own, other] = [rich(), { ...testAccount(2, 'Checking'), client_id: testAccount(1, 'Checking').client_id }];
+    const stranger = testAccount(3, 'Savings', 'USD', status);
+    const books = limited(own, { per_day_out: '100' }, [other, stranger]);
+    const items = [
+      [stranger, '100'],
+      [other, '1'],
+    ] as const;
+    const batch_id = formatId('batch', testBits(9));
+    const data = messages.create_batch.data.parse({
+      batch_id,
+      mode: 'atomic',
+      items: items.map(([to, amount]) => ({
+        transfer: {
+          from_account_id: own.account_id,
+          to_account_id: to.account_id,
+          amount,
+          currency: null,
+          description: null,
+        },
+      })),
+    });
+    const context = testContext(9, { message_id: batch_id, bound_client_id: own.client_id as string });
+    const { reply } = decide(batchCommand(data, context), books);
+    return reply.ok ? 'done' : reply.refusal.errors;
+  };
+  expect(refusalsFor('Frozen')).toEqual(refusalsFor('Active'));
+  expect(refusalsFor('Active')).toMatchObject([{ field: 'items[1].transfer', code: 'limit_exceeded' }]);
+});
+
+it('what was posted before a restore is posted again, and counts only if it was on this day', () => {
+  const [a, b] = [rich(), testAccount(2, 'Checking')];
+  const books = limited(a, { per_day_out: '100', per_transaction: '100', minimum_balance: '990' }, [b]);
+  const sentAgain = (time: string) => ({ decided: '', time });
+  for (const day of [1, 2, 3])
+    expect(code(cash('Withdrawal', a, '100', sentAgain(`2025-12-0${day}T08:00:00.000Z`)), books)).toBe('done');
+  expect(a.out_minor).toBe(0n);
+  expect(code(transfer(a, b, '150', sentAgain('2026-01-02T01:00:00.000Z')), books)).toBe('done');
+  expect(a.out_minor).toBe(15_000n);
+  expect(limitNamed(decide(cash('Withdrawal', a, '1'), books))).toBe('per_day_out');
+});
+
 it.each<[Partial<Record<LimitName, string>>, AccountState, string]>([
   [{ per_transaction: '1.001' }, rich(), 'invalid_amount_precision'],
   [{ minimum_balance: '10000000000000' }, rich(), 'amount_too_large'],

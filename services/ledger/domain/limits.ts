@@ -1,5 +1,5 @@
 import { isUnapproved } from '#libs/contracts/approvals.ts';
-import { refused } from '#libs/contracts/envelope.ts';
+import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { type LimitName, limitNames } from '#libs/contracts/limits.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
@@ -23,13 +23,18 @@ function outToday({ out_day, out_minor }: AccountLimits, now: string): bigint {
   return out_day !== null && out_day >= dayAt(now) ? out_minor : 0n;
 }
 
-/** Refuses a withdrawal, transfer, or hold that a limit of its source does not allow. A hold does not leave the account. */
+/**
+ * Refuses a withdrawal, transfer, or hold that a limit of its source does not allow. A hold does not leave the account.
+ * What was decided before a restore keeps its decision.
+ */
 export function beyondLimits(
   account: AccountState,
   minor: bigint,
   operation: 'withdrawal' | 'transfer' | 'hold',
-  now: string,
+  { decided }: MessageContext,
+  { now }: Books,
 ): Failure | undefined {
+  if (decided !== undefined) return undefined;
   const { minimum_balance_minor: least, per_transaction_minor: once, per_day_out_minor: daily } = account;
   const exceeded = (limit: LimitName) =>
     refusal('limit_exceeded', `${limit} of account ${account.account_id} allows less than this ${operation}`, {
@@ -41,10 +46,18 @@ export function beyondLimits(
   return undefined;
 }
 
-/** Adds a posting to what has left the account on this day, if that is counted. */
-export function countOut(account: AccountState, minor: bigint, { now, limitsChanged }: Books): void {
-  if (account.out_day === null) return;
+/**
+ * Adds a posting to what has left the account on this day, if that is counted. Of those sent again after a restore, only
+ * those of this day count.
+ */
+export function countOut(
+  account: AccountState,
+  minor: bigint,
+  { decided, time }: MessageContext,
+  { now, limitsChanged }: Books,
+): void {
   const today = dayAt(now);
+  if (account.out_day === null || (decided !== undefined && dayAt(time) !== today)) return;
   account.out_minor = outToday(account, now) + minor;
   if (account.out_day < today) account.out_day = today;
   limitsChanged.add(account);

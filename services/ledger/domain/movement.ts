@@ -44,7 +44,7 @@ export function moveCash(
     otherCurrency(account, currency) ??
     (deposit
       ? beyondLimit(account, minor)
-      : (beyondLimits(account, minor, 'withdrawal', books.now) ?? withoutFunds(account, minor, 'withdrawal')));
+      : (beyondLimits(account, minor, 'withdrawal', context, books) ?? withoutFunds(account, minor, 'withdrawal')));
   if (reason) return refuse(reason);
   const teller = books.system('Teller', currency);
   const vault = books.system('Vault', currency);
@@ -52,7 +52,7 @@ export function moveCash(
   const full = beyondSlots(legs, minor) ?? refusedBefore(context);
   if (full) return refuse(full);
   countPosting(context, minor, currency, books);
-  if (!deposit) countOut(account, minor, books);
+  if (!deposit) countOut(account, minor, context, books);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 
@@ -74,7 +74,7 @@ export function moveBetween(
 ): Decision {
   const refuse = (draft: Draft, why: Failure) =>
     fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
-  const cannotPay = refusedSource(from, to, minor, currency, books.now);
+  const cannotPay = refusedSource(from, to, minor, currency, context, books);
   if (cannotPay) return refuse(asked, cannotPay);
   const toLoan = to.account_type === 'Loan';
   const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
@@ -88,7 +88,7 @@ export function moveBetween(
   const before = refusedBefore(context);
   if (before) return refuse(asked, before);
   countPosting(context, minor, currency, books);
-  countOut(from, minor, books);
+  countOut(from, minor, context, books);
   const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {
     ...debit,
@@ -111,14 +111,15 @@ function refusedSource(
   to: AccountState,
   minor: bigint,
   currency: string,
-  now: string,
+  context: MessageContext,
+  books: Books,
 ): Failure | undefined {
   return (
     (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
     onLoan(from, 'a transfer from a Loan account is not possible') ??
     inactive(from) ??
     otherCurrency(from, currency) ??
-    beyondLimits(from, minor, 'transfer', now) ??
+    beyondLimits(from, minor, 'transfer', context, books) ??
     withoutFunds(from, minor, 'transfer', 'source account')
   );
 }
