@@ -493,7 +493,7 @@ export interface Operations {
   consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;
   last_verification: Verification | null;
   four_eyes: {
-    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit')[];
+    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate')[];
     reason: string | null;
   };
   requests: { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
@@ -611,7 +611,7 @@ export interface CloudEvent {
 
 export interface Approval {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
   summary: string;
   request: {
     operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
@@ -637,7 +637,7 @@ export interface Approval {
 
 export interface ApprovalWithKey {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
   summary: string;
   request: {
     operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
@@ -1115,7 +1115,7 @@ export interface Calls {
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
     requested_by?: 'me' | 'others';
     limit?: number;
     cursor?: string;

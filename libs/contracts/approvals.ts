@@ -9,7 +9,8 @@ import { text } from './texts.ts';
  * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
  * `unfreeze`: any change of status from Frozen. `create_key`: creating or rotating a key with writing scopes.
  * `post_above`: postings above the limit of their currency. `erase`: the erasure of a client. `client_contact`: changes of
- * contactFields. `webhook`: creating a webhook, and changing its URL, event types, or secret.
+ * contactFields. `webhook`: creating a webhook, and changing its URL, event types, or secret. `backdate`: postings with a
+ * value date before the bank's day.
  */
 export const approvalActions = [
   'reverse',
@@ -21,9 +22,8 @@ export const approvalActions = [
   'webhook',
   'close_day',
   'raise_limit',
+  'backdate',
 ] as const;
-/** Actions that are not offered yet. Settings may name them. */
-export const plannedActions = ['backdate'] as const;
 export const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
@@ -44,9 +44,9 @@ export const maxWaitingApprovals = 20;
  */
 const approvalRules = z.object({
   /**
-   * The action that the command can be. A service that does not know it, because it is older than the gateway, cannot
+   * The actions that the command can be. A service that does not know it, because it is older than the gateway, cannot
    * decide and dead-letters the command: without the action it would execute what needs an approval. Other commands do not
-   * name the action, and are executed.
+   * name the action, and are executed. So postings with earlier value dates wait until all ledgers know `backdate`.
    */
   actions: z.array(approvalAction),
   /** The largest amount per currency that needs no approval, for postings of a person on this day of the bank. */

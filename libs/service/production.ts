@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { approvalActions, plannedActions } from '#libs/contracts/approvals.ts';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { areVast, touchLocal } from './networks.ts';
@@ -114,9 +114,7 @@ const rules = {
   TRUST_PROXY: proxies,
   FOUR_EYES: (value, all) => {
     const named = splitList(value ?? 'all');
-    const off = [...approvalActions, ...plannedActions].filter(
-      (action) => !named.includes('all') && !named.includes(action),
-    );
+    const off = approvalActions.filter((action) => !named.includes('all') && !named.includes(action));
     return off.length > 0 && all['FOUR_EYES_OFF_REASON'] === undefined
       ? `needs FOUR_EYES_OFF_REASON, which the dashboard shows: why no second person must approve ${off.join(', ')}`
       : undefined;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { approvalActions, plannedActions } from '#libs/contracts/approvals.ts';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
@@ -150,10 +150,10 @@ export const gatewayConfig = z
       .optional()
       .describe('The same by a calling code, such as 254; DEFAULT_COUNTRY takes precedence'),
     FOUR_EYES: list
-      .pipe(z.array(z.enum(['all', 'none', ...approvalActions, ...plannedActions])))
+      .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
       .prefault('all')
       .describe(
-        `Actions of people that a second person must approve: all, none, or some of ${[...approvalActions, ...plannedActions].join(', ')}`,
+        `Actions of people that a second person must approve: all, none, or some of ${approvalActions.join(', ')}`,
       ),
     FOUR_EYES_OFF_REASON: z
       .string()

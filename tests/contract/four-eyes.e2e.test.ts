@@ -163,6 +163,42 @@ describe('an API key', () => {
   });
 });
 
+describe('backdate', () => {
+  it('covers every posting with an earlier value date, small ones and reversals too, and refuses such a batch', async () => {
+    // contract: four-eyes-3, four-eyes-4, four-eyes-12
+    const effective_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const held = await api.newAccount({ initial_deposit: 50 });
+    const { hold_id } = (await api.post(`/accounts/${held.account_id}/holds`, { amount: 5 })).data<{
+      hold_id: string;
+    }>();
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 7, { effective_date });
+    const transfer = { from_account_id: held.account_id, to_account_id: account.account_id, amount: 1 };
+    const before = await api.balance(account.account_id);
+    const clerk = person();
+    const asked: Approval[] = [];
+    for (const [path, body] of [
+      ['/transactions', deposit(1)],
+      ['/transfers', transfer],
+      [`/holds/${hold_id}/capture`, {}],
+      [`/transactions/${transaction_id}/reversal`, { reason: 'twice' }],
+    ] as const)
+      asked.push(waiting(await clerk.post(path, { ...body, effective_date }), 'backdate'));
+    const items = [{ transaction: deposit(1) }, { transaction: deposit(1, { effective_date }) }];
+    for (const mode of ['independent', 'atomic'])
+      expectError(await clerk.once(newKey(), '/batches', { mode, items }), 400, 'approval_required');
+    expect(await api.balance(account.account_id)).toBe(before);
+    const scope = 'approvals:write transactions:write transfers:write holds:write transactions:reverse';
+    const without = api.withToken(staffToken(world.bank, 'without', { scope }));
+    for (const approval of asked) {
+      expectError(await without.post(`${approvalPath(approval)}/approval`, {}), 403, 'insufficient_scope');
+      expect((await approve(approval)).outcome).toMatchObject({ status: 'success' });
+    }
+    expect(await api.balance(account.account_id)).toBe(before + 1 + 1 - 7);
+    const today = new Date().toISOString().slice(0, 10);
+    expect((await clerk.post('/transactions', deposit(1, { effective_date: today }))).status).toBe(201);
+  });
+});
+
 describe('post_above', () => {
   it('covers amounts above the limit of the currency, whether stated or not, and no others', async () => {
     // contract: four-eyes-3

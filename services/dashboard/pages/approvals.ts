@@ -172,6 +172,7 @@ export const actionWords: Record<ApprovalAction, string> = {
   webhook: 'Webhook',
   close_day: 'Closing of a day',
   raise_limit: 'Limits of an account',
+  backdate: 'Earlier value date',
 };
 
 /** Accounts by their ids, if the person may read them. */
@@ -187,7 +188,7 @@ function withNumbers(sentence: string, accounts: Known): string {
 
 /** Writes the amounts of a posting in the bank's format. Requests of other kinds may contain texts of people. */
 function withAmounts(text: string, action: ApprovalAction): string {
-  if (action !== 'post_above' && action !== 'reverse') return text;
+  if (!['post_above', 'reverse', 'backdate'].includes(action)) return text;
   return text.replace(
     /([+-]?)(\d+(?:\.\d+)?) ([A-Z]{3})\b/g,
     (written, sign: string, amount: string, currency: string) =>

@@ -18,14 +18,15 @@ const at = new Date('2026-01-31T22:30:00Z');
 test('actions of people and machines with a token may need approval; of keys only if keys count as people', () => {
   // contract: four-eyes-2
   const isRuled = (fourEyes: FourEyes) =>
-    [person, machine, key].map((caller) => rulesFor(caller, 'reverse', fourEyes, at) !== undefined);
+    [person, machine, key].map((caller) => rulesFor(caller, ['reverse'], fourEyes, at) !== undefined);
   expect(isRuled(all)).toEqual([true, true, false]);
   expect(isRuled({ ...all, keys: true })).toEqual([true, true, true]);
   expect(isRuled({ ...all, keys: true, actions: new Set(['erase']) })).toEqual([false, false, false]);
 });
 
-test('the rules contain only the action of the command, the limits, and the day of the bank', () => {
-  const rules = (timeZone: string) => rulesIn({ four_eyes: rulesFor(person, 'post_above', { ...all, timeZone }, at) });
+test('the rules contain only the actions of the command, the limits, and the day of the bank', () => {
+  const rules = (timeZone: string) =>
+    rulesIn({ four_eyes: rulesFor(person, ['post_above'], { ...all, timeZone }, at) });
   expect(rules('UTC')).toEqual({
     actions: ['post_above'],
     limits: Object.fromEntries(limits),

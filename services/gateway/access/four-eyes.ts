@@ -18,19 +18,20 @@ export interface FourEyes {
 }
 
 /**
- * Returns the rules under which a command of this caller needs an approval if it is this action, as the header
+ * Returns the rules under which a command of this caller needs an approval if it is one of these actions, as the header
  * `four-eyes`; undefined if it needs none. The service that executes the command decides, because only it knows the sums
  * and states.
  */
 export function rulesFor(
   caller: Pick<Caller, 'actor'>,
-  action: ApprovalAction,
+  possible: readonly ApprovalAction[],
   { actions, keys, limits, timeZone }: FourEyes,
   at: Date,
 ): string | undefined {
-  if (!actions.has(action) || (!keys && caller.actor.startsWith('key:'))) return undefined;
+  const named = possible.filter((action) => actions.has(action));
+  if (named.length === 0 || (!keys && caller.actor.startsWith('key:'))) return undefined;
   const day = dayIn(timeZone, at);
-  return JSON.stringify({ actions: [action], limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
+  return JSON.stringify({ actions: named, limits: Object.fromEntries(limits), day } satisfies ApprovalRules);
 }
 
 /** Reports whether the caller may decide approvals: people only, unless keys are treated like people. */

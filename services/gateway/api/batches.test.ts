@@ -328,7 +328,7 @@ describe('refused before anything is sent', () => {
 
 test('four eyes: the ledger is told the rules, and its refusal is the response', async () => {
   const fourEyes: FourEyes = {
-    actions: new Set(['post_above']),
+    actions: new Set(['post_above', 'backdate']),
     keys: true,
     limits: new Map([['USD', '100']]),
     timeZone: 'UTC',
@@ -340,10 +340,15 @@ test('four eyes: the ledger is told the rules, and its refusal is the response',
     headers: { ...key, ...keyHeader(), 'content-type': 'application/json' },
     payload: JSON.stringify({ mode: 'independent', items: [deposit(one)] }),
   });
+  const dated = { transaction: { ...deposit(one).transaction, effective_date: '2020-01-31' } };
+  const payload = JSON.stringify({ mode: 'independent', items: [deposit(one), dated] });
+  const headers = { 'idempotency-key': 'dated', ...keyHeader(), 'content-type': 'application/json' };
+  await app.inject({ method: 'POST', url: '/batches', headers, payload });
   await app.close();
   expect([response.statusCode, response.json().code]).toEqual([400, 'approval_required']);
   expect(sent.map(({ headers }) => rulesIn({ four_eyes: headers['four-eyes'] }))).toMatchObject([
     { actions: ['post_above'], limits: { USD: '100' } },
+    { actions: ['post_above', 'backdate'], limits: { USD: '100' } },
   ]);
 });
 

@@ -21,7 +21,7 @@ import type { Planners } from './plan.ts';
 import { createPresenter } from './present.ts';
 import { collect, readIdempotencyKey, requireCaller, toOrigin } from './request.ts';
 import type { RouteDependencies } from './routes.ts';
-import { refusedDay } from './with-value-date.ts';
+import { hasOtherDay, refusedDay } from './with-value-date.ts';
 
 type ItemPlanners = Pick<Planners, 'create_transaction' | 'create_transfer'>;
 type Body = z.output<typeof endpoints.create_batch.body>;
@@ -73,7 +73,9 @@ export function batchHandler(
     const wrongDay = await refusedDay(dates, batch_id, acceptedAt, origin, deps.forwarder);
     if (wrongDay) throw new Refused(wrongDay.kind === 'refused' ? wrongDay.refusal : unavailable);
     // The ledger refuses a batch that would need an approval.
-    const from = { ...origin, fourEyes: rulesFor(caller, 'post_above', deps.fourEyes, acceptedAt) };
+    const isDated = dates.some((body) => hasOtherDay(body, acceptedAt));
+    const actions = isDated ? (['post_above', 'backdate'] as const) : (['post_above'] as const);
+    const from = { ...origin, fourEyes: rulesFor(caller, actions, deps.fourEyes, acceptedAt) };
     const outcome = await deps.forwarder.command(toCommand(batch_id, body, plans, acceptedAt), from);
     await otherRequests();
     const refused = (index: number): void =>

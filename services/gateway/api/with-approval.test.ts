@@ -206,6 +206,34 @@ test.each<[string, object, string, string[], string]>([
   expect(rulesIn({ four_eyes: asked?.headers['four-eyes'] })?.actions).toEqual([action]);
 });
 
+test.each<[string, object, string, string[], string[]]>([
+  ['/transactions', cash, 'backdate', ['post_above', 'backdate'], ['transactions:write', 'transactions:backdate']],
+  ['/transactions', cash, 'post_above', ['post_above', 'backdate'], ['transactions:write']],
+  [
+    `/transactions/${ids.transaction}/reversal`,
+    { reason: 'x' },
+    'backdate',
+    ['reverse', 'backdate'],
+    ['transactions:reverse', 'transactions:backdate'],
+  ],
+])(
+  '%s %j with a value date can be two actions, and is %s if the ledger says so',
+  async (url, body, action, actions, needed) => {
+    // contract: four-eyes-12
+    const answer = refused('approval_required', 'x', { action });
+    const { post, requests } = await bankWith({
+      create_transaction: answer,
+      reverse_transaction: answer,
+      get_transaction: ok(samples.transaction),
+    });
+    expect((await post(url, { ...body, effective_date: '2020-01-31' })).statusCode).toBe(202);
+    const asked = requests().find(({ headers }) => headers['four-eyes'] !== undefined);
+    expect(rulesIn({ four_eyes: asked?.headers['four-eyes'] })?.actions).toEqual(actions);
+    const summary = expect.stringMatching(/, with the value date 2020-01-31$/);
+    expect(requests().at(-1)?.data).toMatchObject({ action, scopes: needed, summary });
+  },
+);
+
 test('what is not sent, or has no reply, is not requested either', async () => {
   const { post, requests } = await bankWith({ create_transaction: 'not_sent', open_account: 'no_reply' });
   expect((await post('/transactions', cash)).statusCode).toBe(503);

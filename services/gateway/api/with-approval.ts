@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ApprovableCommand } from '#libs/contracts/approvals.ts';
+import { type ApprovableCommand, type ApprovalAction, approvalAction } from '#libs/contracts/approvals.ts';
 import { formatId } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import { type FourEyes, rulesFor } from '../access/four-eyes.ts';
@@ -9,6 +9,7 @@ import { approvable, isApprovable } from './approvable.ts';
 import { approvalUrl, findApproval } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
 import type { Plan } from './plan.ts';
+import { type Dated, hasOtherDay } from './with-value-date.ts';
 import type { Send, Write, WriteOutcome } from './write.ts';
 
 /**
@@ -19,15 +20,18 @@ export function withApproval({ fourEyes, forwarder }: { fourEyes: FourEyes; forw
   return async (write) => {
     const { plan, origin, input } = write;
     if (!isApprovable(plan.name)) return next(write);
+    const { action } = approvable[plan.name];
+    const actions: ApprovalAction[] = hasOtherDay(input.body as Dated, input.acceptedAt)
+      ? [action, 'backdate']
+      : [action];
     const outcome = await next({
       ...write,
-      origin: {
-        ...origin,
-        fourEyes: rulesFor(origin.caller, approvable[plan.name].action, fourEyes, input.acceptedAt),
-      },
+      origin: { ...origin, fourEyes: rulesFor(origin.caller, actions, fourEyes, input.acceptedAt) },
     });
-    const isRequired = outcome.kind === 'refused' && outcome.refusal.code === 'approval_required';
-    return isRequired ? requestApproval(write, plan.name, forwarder) : outcome;
+    if (outcome.kind !== 'refused' || outcome.refusal.code !== 'approval_required') return outcome;
+    // Of several actions, the service says which one the command is.
+    const decided = approvalAction.catch(action).parse(outcome.refusal.details?.['action']);
+    return requestApproval(write, plan.name, decided, forwarder);
   };
 }
 
@@ -41,18 +45,24 @@ function approvedPlan({ plan, input: { bits }, planAs }: Write): Plan {
 }
 
 /** Requests the approval. A repeat with the same Idempotency-Key gets the approval of the first request. */
-async function requestApproval(write: Write, name: ApprovableCommand, forwarder: Forwarder): Promise<WriteOutcome> {
+async function requestApproval(
+  write: Write,
+  name: ApprovableCommand,
+  action: ApprovalAction,
+  forwarder: Forwarder,
+): Promise<WriteOutcome> {
   const { endpoint, origin } = write;
   const { params, body, bits, acceptedAt } = write.input;
   const plan = approvedPlan(write);
   const approval_id = formatId('approval', bits);
-  const { action, scopes, summary } = approvable[name];
+  const { scopes, summary } = approvable[name];
+  const { effective_date } = body as Dated;
   const facts = plan.data as MessageData<ApprovableCommand> as never;
   const data = {
     approval_id,
     action,
-    summary: summary(facts),
-    scopes: scopes(facts),
+    summary: summary(facts) + (effective_date == null ? '' : `, with the value date ${effective_date}`),
+    scopes: [...scopes(facts), ...(action === 'backdate' ? (['transactions:backdate'] as const) : [])],
     request: {
       operation: name,
       method: endpoint.method,

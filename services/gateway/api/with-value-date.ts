@@ -12,6 +12,10 @@ export interface Dated {
   effective_date?: string | null | undefined;
 }
 
+/** Reports whether a value date is given that is not the bank's day at this time. */
+export const hasOtherDay = ({ effective_date: day }: Dated, at: Date): boolean =>
+  day != null && day !== bankDay(at.getTime());
+
 const lacksScope: Outcome<never> = {
   kind: 'refused',
   refusal: refusal(
@@ -40,8 +44,8 @@ export async function refusedDay(
   origin: Origin,
   forwarder: Forwarder,
 ): Promise<Outcome<never> | undefined> {
-  const isOther = ({ effective_date: day }: Dated) => day != null && day !== bankDay(acceptedAt.getTime());
-  if (origin.caller.scopes.has('transactions:backdate') || !bodies.some(isOther)) return undefined;
+  if (origin.caller.scopes.has('transactions:backdate') || !bodies.some((body) => hasOtherDay(body, acceptedAt)))
+    return undefined;
   if (origin.idempotencyKey === undefined) return lacksScope;
   const kind = id.startsWith('trf_') ? 'transfer' : id.startsWith('bat_') ? 'batch' : 'transaction';
   const known = await queryById(`get_${kind}`, { [`${kind}_id`]: id }, id, origin, forwarder);

@@ -8,7 +8,7 @@ import { toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import { customer, deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyFromRecord, replyOnly, reusedKey } from './decision.ts';
-import { isAbove } from './four-eyes.ts';
+import { isAbove, isBackdated } from './four-eyes.ts';
 import { countOut } from './limits.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
@@ -97,8 +97,8 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
 }
 
 /**
- * A batch cannot wait for an approval. Returns its refusal if the items of one currency need one together, which names
- * them (contract: batches-5). Items that will be refused anyway count as well, except those of unknown accounts.
+ * A batch cannot wait for an approval. Returns its refusal if an item needs one, or those of one currency together, which
+ * names them (contract: batches-5). Items that will be refused anyway count as well, except those of unknown accounts.
  */
 function refusedTogether({ items, context }: BatchCommand, books: Books): Refusal | undefined {
   if (context.four_eyes === undefined) return undefined;
@@ -107,17 +107,23 @@ function refusedTogether({ items, context }: BatchCommand, books: Books): Refusa
     const payer = name === 'create_transfer' ? data.from_account_id : data.account_id;
     const currency = data.currency ?? customer(books, payer, context.bound_client_id)?.currency;
     const minor = currency === undefined ? undefined : toMinor(data.amount, currency);
-    return currency !== undefined && typeof minor === 'bigint' ? [{ index, command, currency, minor }] : [];
+    return currency !== undefined && typeof minor === 'bigint' ? [{ index, currency, minor }] : [];
   });
   const above = [...Map.groupBy(counted, ({ currency }) => currency)].filter(([currency, ofCurrency]) => {
     const sum = ofCurrency.reduce((total, { minor }) => total + minor, 0n);
     return isAbove(context, sum, currency, books);
   });
-  if (above.length === 0) return undefined;
-  const errors = above
-    .flatMap(([, ofCurrency]) => ofCurrency)
-    .sort((a, b) => a.index - b.index)
-    .map((item) => toViolation(item, approvalRequired('with the other items of its currency')));
+  const backdated = items.filter(({ command }) => isBackdated(context, command.data.effective_date));
+  const why = new Map([
+    ...above.flatMap(([, ofCurrency]) =>
+      ofCurrency.map(({ index }) => [index, 'with the other items of its currency'] as const),
+    ),
+    ...backdated.map(({ index }) => [index, 'because of its value date'] as const),
+  ]);
+  if (why.size === 0) return undefined;
+  const errors = items
+    .filter(({ index }) => why.has(index))
+    .map((item) => toViolation(item, approvalRequired(why.get(item.index))));
   const message = `${errors[0]?.field}: ${errors[0]?.message}; nothing of the batch was executed`;
   return refusal('approval_required', message, { errors });
 }

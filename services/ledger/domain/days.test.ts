@@ -74,6 +74,35 @@ const dayOfAll = ({ transactions, entries }: Decision) => [
 
 afterEach(() => setCalendar());
 
+describe.each(postings)('the value date of %s of a person', (_, post) => {
+  const asPerson = (day: string | undefined, actions: string[], limit = '1000') => {
+    const books = createBooks();
+    const command = post(books, day);
+    const four_eyes = JSON.stringify({ actions, limits: { USD: limit }, day: today });
+    const context = { ...command.context, actor: 'jwt:i|alice', four_eyes };
+    return decide({ ...command, context } as Command, books);
+  };
+  const others = ['post_above', 'reverse'];
+  it.each<[string | undefined, string[], string | undefined]>([
+    ['2026-01-01', ['backdate'], 'backdate'],
+    ['2025-10-05', ['backdate'], 'backdate'],
+    ['2026-01-01', [...others, 'backdate'], 'backdate'],
+    [today, ['backdate'], undefined],
+    [undefined, ['backdate'], undefined],
+    ['2026-01-01', ['unfreeze'], undefined],
+  ])('%s, if %j need an approval, is %s', (day, actions, action) => {
+    // contract: four-eyes-3, four-eyes-4
+    const { waits, transactions, entries, reply } = asPerson(day, actions);
+    if (action === undefined) return expect([waits, reply.ok]).toEqual([undefined, true]);
+    expect([waits, transactions, entries]).toEqual([true, [], []]);
+    expect(reply).toMatchObject({ ok: false, refusal: { code: 'approval_required', details: { action } } });
+  });
+  it('is not asked for where another action is: of today, it is that action', () => {
+    const { reply } = asPerson(today, [...others, 'backdate'], '0');
+    expect(reply).toMatchObject({ refusal: { details: { action: expect.stringMatching(/^(post_above|reverse)$/) } } });
+  });
+});
+
 describe.each(postings)('%s', (_, make) => {
   it.each([
     ['the bank’s day, if none is given', undefined, undefined, 'done'],

@@ -23,7 +23,7 @@ export function closeDay({ data: { date }, context }: CommandOf<'close_day'>, bo
   if (date >= today) return refuse(refusal('day_not_closable', `${date} has not ended: the bank's day is ${today}`));
   if (closed !== null && date !== addDays(closed, 1))
     return refuse(refusal('day_not_closable', `the next day to close is ${addDays(closed, 1)}`));
-  if (isUnapproved(context, 'close_day')) return waitsForApproval(context, books);
+  if (isUnapproved(context, 'close_day')) return waitsForApproval(context, 'close_day', books);
   books.closed = date;
   const closedDay: ClosedDay = { date, closed_at: now, closed_by: context.actor };
   return { ...storeReply({ ok: true, data: closedDay }), closedDay };

@@ -166,7 +166,7 @@ it('a reversal that is late, or was dropped, is refused for good and waits for n
 
 describe('a batch of a person', () => {
   const testBatch = (
-    amounts: [string, string | null][],
+    amounts: [string, string | null, string?][],
     mode: 'atomic' | 'independent' = 'independent',
     n = 50,
     rest = {},
@@ -175,7 +175,7 @@ describe('a batch of a person', () => {
       {
         batch_id: `bat_${testBits(n)}`,
         mode,
-        items: amounts.map(([amount, currency]) => ({
+        items: amounts.map(([amount, currency, effective_date]) => ({
           transaction: {
             account_id: testAccount(1, 'Savings').account_id,
             transaction_type: 'Deposit' as const,
@@ -183,6 +183,7 @@ describe('a batch of a person', () => {
             currency,
             description: null,
             reference: null,
+            effective_date,
           },
         })),
       },
@@ -222,6 +223,32 @@ describe('a batch of a person', () => {
       expect(run(testBatch([['60', null]], mode), books).reply).toEqual({ ...decision.reply, replayed: true });
     },
   );
+
+  it.each(['independent', 'atomic'] as const)('in mode %s is refused as a whole if an item is backdated', (mode) => {
+    // contract: four-eyes-4
+    const account = rich();
+    const books = testBooks([account]);
+    const batch = testBatch(
+      [
+        ['1', null],
+        ['1', null, '2026-01-01'],
+        ['1', null, '2026-01-02'],
+      ],
+      mode,
+      53,
+      {
+        four_eyes: rules({ actions: ['post_above', 'backdate'] }),
+      },
+    );
+    const decision = run(batch, books);
+    expect(decision.reply).toMatchObject({
+      refusal: {
+        code: 'approval_required',
+        errors: [{ field: 'items[1].transaction', message: expect.stringContaining('value date') }],
+      },
+    });
+    expect([decision.parts, account.balance_minor]).toEqual([undefined, 1_000_000n]);
+  });
 
   it.each(['independent', 'atomic'] as const)('in mode %s counts to the day of its sender', (mode) => {
     // contract: four-eyes-4

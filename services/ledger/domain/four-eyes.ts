@@ -1,4 +1,4 @@
-import { approvalRequired, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
+import { type ApprovalAction, approvalRequired, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
 import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
 import { approvalKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
@@ -57,29 +57,37 @@ export function countPosting(context: MessageContext, minor: bigint, currency: s
   books.posted.set(postedKey(context.actor, currency), { day, minor: sum + minor, isNew: true });
 }
 
+/** Reports whether this value date needs an approval: it was before the bank's day when the request was accepted. */
+export function isBackdated(context: MessageContext, day: string | null | undefined): boolean {
+  return day != null && isUnapproved(context, 'backdate') && day < (rulesIn(context)?.day ?? '');
+}
+
 /**
- * Returns the decision that a posting waits, if it needs an approval: its person's day or all captures of its hold would
- * be above the limit of the currency, or the currency has none. An item of a batch is refused like any other (`refuse`);
+ * Returns the decision that a posting waits, if it needs an approval: it has an earlier value date, its person's day or
+ * all captures of its hold would be above the limit of the currency, or the currency has none. An item of a batch is refused like any other (`refuse`);
  * that only happens if the batch had to be executed in parts.
  */
-export function waitsIfAbove(
+export function waitsIfNeeded(
   context: MessageContext,
+  day: string | null | undefined,
   minor: bigint,
   currency: string,
   books: Books,
   refuse: (why: Failure) => Decision,
   captured = 0n,
 ): Decision | undefined {
-  if (!isAbove(context, minor, currency, books, captured)) return undefined;
-  return context.batch_id === undefined ? waitsForApproval(context, books) : refuse(approvalRequired());
+  const backdated = isBackdated(context, day);
+  if (!backdated && !isAbove(context, minor, currency, books, captured)) return undefined;
+  if (context.batch_id !== undefined) return refuse(approvalRequired());
+  return waitsForApproval(context, backdated ? 'backdate' : 'post_above', books);
 }
 
 /**
- * Decides that a command waits for an approval. That is stored beside the command, under an id of its own, because the
+ * Decides that a command waits for an approval, as this action. That is stored beside the command, under an id of its own, because the
  * approved command has the same id.
  */
-export function waitsForApproval(context: MessageContext, { outcomes }: Books): Decision {
-  const reply = refused(approvalRequired());
+export function waitsForApproval(context: MessageContext, action: ApprovalAction, { outcomes }: Books): Decision {
+  const reply = refused({ ...approvalRequired(), details: { action } });
   outcomes.set(approvalKey(context.message_id), { fingerprint: context.fingerprint ?? null, outcome: reply });
   return { ...replyOnly(reply), waits: true };
 }

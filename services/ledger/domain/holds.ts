@@ -24,7 +24,7 @@ import {
   replyOnly,
   storeReply,
 } from './decision.ts';
-import { waitsIfAbove } from './four-eyes.ts';
+import { waitsIfNeeded } from './four-eyes.ts';
 import { beyondLimits } from './limits.ts';
 import { moveBetween, moveCash, payout } from './movement.ts';
 import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
@@ -162,10 +162,11 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
   const isUnknown = to === undefined && data.to_account_id !== null;
   const minor = toMinor(decimal, currency);
+  const wrong = misdated(data.effective_date, context, books, ...(to === undefined ? [] : payout(to, books)));
   const waiting =
-    isUnknown || typeof minor !== 'bigint'
+    isUnknown || typeof minor !== 'bigint' || wrong
       ? undefined
-      : waitsIfAbove(context, minor, currency, books, refuse, hold.captured_minor);
+      : waitsIfNeeded(context, data.effective_date, minor, currency, books, refuse, hold.captured_minor);
   if (waiting) return waiting;
   const ended = notActive(hold);
   if (ended) return refuse(ended);
@@ -176,7 +177,6 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
     const refused = { ...draft, failure_account_id: data.to_account_id };
     return refuse(accountNotFound(data.to_account_id, 'to_account_id'), refused);
   }
-  const wrong = misdated(data.effective_date, context, books, ...(to === undefined ? [] : payout(to, books)));
   if (wrong) return refuse(wrong);
   account.held_minor -= minor;
   const decision =

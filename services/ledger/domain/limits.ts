@@ -90,7 +90,8 @@ export function setLimits({ data, context }: CommandOf<'set_account_limits'>, bo
     if (typeof minor !== 'bigint') return refuse(badAmount(minor, account.currency, name));
     limits[columns[name]] = minor;
   }
-  if (isUnapproved(context, 'raise_limit') && raises(account, limits)) return waitsForApproval(context, books);
+  if (isUnapproved(context, 'raise_limit') && raises(account, limits))
+    return waitsForApproval(context, 'raise_limit', books);
   Object.assign(account, limits);
   books.limitsChanged.add(account);
   return storeReply({ ok: true, data: toLimits(account, books.now) });

@@ -15,7 +15,7 @@ import {
   replyOnly,
   reusedKey,
 } from './decision.ts';
-import { replayedWaiting, waitsIfAbove } from './four-eyes.ts';
+import { replayedWaiting, waitsIfNeeded } from './four-eyes.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
 import { setLimits } from './limits.ts';
@@ -180,7 +180,7 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const wrong = misdated(data.effective_date, context, books);
   if (wrong) return refuse(wrong);
   return (
-    waitsIfAbove(context, minor, currency, books, refuse) ??
+    waitsIfNeeded(context, data.effective_date, minor, currency, books, refuse) ??
     moveCash(name, draft, account, minor, currency, context, books)
   );
 }
@@ -214,7 +214,7 @@ function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, b
   const wrong = misdated(data.effective_date, context, books, ...payout(to, books));
   if (wrong) return refuse(wrong);
   return (
-    waitsIfAbove(context, minor, currency, books, refuse) ??
+    waitsIfNeeded(context, data.effective_date, minor, currency, books, refuse) ??
     moveBetween(name, asked, [from, to], minor, currency, context, books)
   );
 }

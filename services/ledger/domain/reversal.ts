@@ -27,7 +27,7 @@ import {
   fail,
   replyOnly,
 } from './decision.ts';
-import { waitsForApproval } from './four-eyes.ts';
+import { isBackdated, waitsForApproval } from './four-eyes.ts';
 import { type AccountState, type Failure, isTransferLeg, type TransactionRecord, valueDate } from './records.ts';
 
 /**
@@ -45,7 +45,9 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     return refuse('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`);
   }
   const isLate = pastDeadline(context, books);
-  if (!isLate && isUnapproved(context, 'reverse')) return waitsForApproval(context, books);
+  const backdated = isBackdated(context, data.effective_date);
+  if (!isLate && (backdated || isUnapproved(context, 'reverse')))
+    return waitsForApproval(context, backdated ? 'backdate' : 'reverse', books);
   const { amount_minor: minor, currency } = original;
   if (original.status !== 'Completed')
     return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
