@@ -71,14 +71,10 @@ function buildRequest(
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} is missing`);
     return encodeURIComponent(value);
   });
-  if (method === 'GET')
-    return {
-      method,
-      path:
-        rest.size === 0
-          ? path
-          : `${path}?${new URLSearchParams([...rest].map(([name, value]) => [name, String(value)] as [string, string]))}`,
-    };
+  if (method === 'GET') {
+    const query = new URLSearchParams([...rest].flatMap(([name, value]) => parameters(name, value)));
+    return { method, path: rest.size === 0 ? path : `${path}?${query}` };
+  }
   const body = JSON.stringify(Object.fromEntries(rest));
   const condition = ifMatch === undefined ? {} : { ifMatch };
   if (method === 'PATCH') return { method, path, body, ...condition };
@@ -89,6 +85,12 @@ function buildRequest(
     throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
   return { method, path, body, idempotencyKey: key, ...condition };
 }
+
+/** The parameters of a filter: an object has one per key. */
+const parameters = (name: string, value: unknown): [string, string][] =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.entries(value).map(([key, item]) => [`${name}.${key}`, String(item)])
+    : [[name, String(value)]];
 
 /** 128 random bits; browsers provide crypto.randomUUID only in secure contexts. */
 function newKey(): string {

@@ -857,9 +857,10 @@ export interface Calls {
   getStatement(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
   /** Get a statement of an account for a period, as an HTML page made for paper. */
   getStatementHtml(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<string>;
-  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
+  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
+    counterparty_account_id?: string;
     transaction_type?: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
     status?: 'Pending' | 'Completed' | 'Failed';
     currency?: string;
@@ -874,6 +875,7 @@ export interface Calls {
     max_amount?: number;
     idempotency_key?: string;
     external_id?: string;
+    metadata?: Record<string, string>;
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';
@@ -909,6 +911,7 @@ export interface Calls {
     effective_from?: string;
     effective_to?: string;
     external_id?: string;
+    metadata?: Record<string, string>;
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';

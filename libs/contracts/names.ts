@@ -53,6 +53,20 @@ const metadata = z
 
 /** In requests and commands. */
 export const givenNames = { external_id: externalId.nullish(), metadata: metadata.nullish() };
+/** Filters of a list, given as `metadata.<key>=<value>`. */
+export const metadataFilters = { metadata: metadata.optional() };
+export const listedMetadata =
+  'Only those whose metadata has this value under this key, such as `metadata.order=17`; all of several. Needs account_id or a period';
+/** Metadata has no index, so a list by metadata is confined to an account or a period (contract: names-11). */
+export const metadataConfined = z.superRefine<Record<string, unknown>>(
+  ({ metadata: filters, account_id, from, to, effective_from, effective_to }, ctx) => {
+    if (typeof filters !== 'object' || (account_id ?? from ?? to ?? effective_from ?? effective_to) !== undefined)
+      return;
+    const message = 'needs account_id or a period (from, to, effective_from, or effective_to)';
+    for (const key in filters) ctx.addIssue({ code: 'custom', path: ['metadata', key], message });
+  },
+  { when: () => true },
+);
 /** The metadata of a client or account that credentials bound to the client give. */
 export const clientsOwn = { client_metadata: metadata.nullish() };
 

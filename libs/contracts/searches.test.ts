@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { isScan } from './searches.ts';
 
-test.each<[Record<string, string>, boolean]>([
+test.each<[Record<string, unknown>, boolean]>([
   [{}, false],
   [{ from: '2026-01-01' }, false],
   [{ reference: 'x' }, false],
@@ -13,6 +13,8 @@ test.each<[Record<string, string>, boolean]>([
   [{ transaction_type: 'Deposit' }, true],
   [{ currency: 'KES' }, true],
   [{ actor: 'key:1' }, true],
+  [{ counterparty_account_id: 'acc_1' }, true],
+  [{ metadata: { order: '17' }, from: '2026-01-01' }, true],
   [{ transaction_type: 'Deposit', account_id: 'acc_1' }, false],
   [{ min_amount: '1', transfer_id: 'trf_1' }, false],
 ])('a list of transactions by %j is a scan: %s', (filters, expected) => {

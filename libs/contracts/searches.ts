@@ -9,6 +9,8 @@ const filters: { [N in MessageName]?: readonly string[] } = {
     'transaction_type',
     'currency',
     'actor',
+    'counterparty_account_id',
+    'metadata',
     'min_amount',
     'max_amount',
     'effective_from',

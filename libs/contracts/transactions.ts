@@ -3,7 +3,7 @@ import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { direction, eventEntry, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
 import type { ErrorCode } from './errors.ts';
 import { money } from './money.ts';
-import { externalId, givenNames, shownNames } from './names.ts';
+import { externalId, givenNames, listedMetadata, metadataConfined, metadataFilters, shownNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { violation } from './violation.ts';
 
@@ -76,27 +76,31 @@ export const transactionBody = z
 export const searched = (when: string) =>
   `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
 
-const listFilters = z.strictObject({
-  account_id: field.id.optional(),
-  transaction_type: transactionType.optional(),
-  status: transactionStatus.optional(),
-  currency: field.currency.optional(),
-  actor: z.string().max(1000).optional(),
-  reference: z
-    .string()
-    .trim()
-    .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
-    .optional(),
-  transfer_id: field.id.optional(),
-  from: field.time.optional(),
-  to: field.time.optional(),
-  ...dayFilters,
-  min_amount: field.decimalParameter.optional(),
-  max_amount: field.decimalParameter.optional(),
-  idempotency_key: z.string().trim().max(255).optional(),
-  external_id: externalId.optional(),
-  ...field.page,
-});
+const listFilters = z
+  .strictObject({
+    account_id: field.id.optional(),
+    counterparty_account_id: field.id.optional(),
+    transaction_type: transactionType.optional(),
+    status: transactionStatus.optional(),
+    currency: field.currency.optional(),
+    actor: z.string().max(1000).optional(),
+    reference: z
+      .string()
+      .trim()
+      .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
+      .optional(),
+    transfer_id: field.id.optional(),
+    from: field.time.optional(),
+    to: field.time.optional(),
+    ...dayFilters,
+    min_amount: field.decimalParameter.optional(),
+    max_amount: field.decimalParameter.optional(),
+    idempotency_key: z.string().trim().max(255).optional(),
+    external_id: externalId.optional(),
+    ...metadataFilters,
+    ...field.page,
+  })
+  .check(metadataConfined);
 
 const withdrawal = {
   transaction_type: 'Withdrawal',
@@ -112,7 +116,7 @@ export const transactionEndpoints = {
     summary: 'List transactions',
     scope: 'transactions:read',
     query: listFilters,
-    description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
+    description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
     shape: 'page',
     errors: ['invalid_amount', 'unsupported_currency'],
   },
@@ -256,6 +260,7 @@ export const transactionMeanings = {
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transactions.actor':
       'Only transactions of this caller: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
+    'list_transactions.metadata': listedMetadata,
     'list_transactions.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
     'list_transactions.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
     direction: 'credit: the balance of this account rises; debit: it falls',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { money } from './money.ts';
-import { externalId, givenNames, shownNames } from './names.ts';
+import { externalId, givenNames, listedMetadata, metadataConfined, metadataFilters, shownNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { failureAccount, postingErrors, searched, transactionStatus } from './transactions.ts';
 
@@ -38,15 +38,18 @@ export const transferBody = z
   })
   .check(...field.amountFits('amount'));
 
-const listFilters = z.strictObject({
-  account_id: field.id.optional(),
-  status: transactionStatus.optional(),
-  from: field.time.optional(),
-  to: field.time.optional(),
-  ...dayFilters,
-  external_id: externalId.optional(),
-  ...field.page,
-});
+const listFilters = z
+  .strictObject({
+    account_id: field.id.optional(),
+    status: transactionStatus.optional(),
+    from: field.time.optional(),
+    to: field.time.optional(),
+    ...dayFilters,
+    external_id: externalId.optional(),
+    ...metadataFilters,
+    ...field.page,
+  })
+  .check(metadataConfined);
 
 const reversal = {
   transfer_id: `trf_${example.bits(2)}`,
@@ -160,6 +163,7 @@ export const transferMeanings = {
     'Transfer.status':
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transfers.account_id': 'Only transfers from or to this account',
+    'list_transfers.metadata': listedMetadata,
     'list_transfers.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
     'list_transfers.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
     reverses_transfer_id: 'The transfer that this one reverses',

@@ -83,6 +83,41 @@ describe('external_id and metadata', () => {
     expect((await api.get(`/transactions/${leg}`)).data()).toMatchObject({ external_id, metadata });
   });
 
+  it('transactions and transfers of an account or a period can be found by metadata, page by page', async () => {
+    // contract: names-11, transactions-17
+    const from = await api.newAccount({ initial_deposit: 100 });
+    const to = await api.newAccount();
+    const order = `${process.pid} & "17"`;
+    const named = { metadata: { order, 'crm.id': 'A' } };
+    const first = await api.transfer(from.account_id, to.account_id, 1, named);
+    const second = await api.transfer(from.account_id, to.account_id, 2, { metadata: { order } });
+    await api.transfer(from.account_id, to.account_id, 3, { metadata: { order: `${order} ` } });
+    await api.transact(from.account_id, 'Deposit', 4);
+    const filter = `metadata.order=${encodeURIComponent(order)}`;
+    const period = `from=${first.created_at}`;
+    for (const confined of [`account_id=${from.account_id}`, period]) {
+      expect((await api.get(`/transfers?${confined}&${filter}`)).list()).toEqual([second, first]);
+      expect((await api.get(`/transfers?${confined}&${filter}&metadata.crm.id=A`)).list()).toEqual([first]);
+    }
+    const page = await api.get(`/transactions?account_id=${from.account_id}&${filter}&limit=1`);
+    const next = /<(.*)>; rel="next"/.exec(page.header('link') ?? '')?.[1] ?? '';
+    expect(new URLSearchParams(next.split('?')[1]).get('metadata.order')).toBe(order);
+    expect([...page.list(), ...(await api.get(next)).list()]).toMatchObject([
+      { transfer_id: second.transfer_id },
+      { transfer_id: first.transfer_id },
+    ]);
+    expectError(await api.get(next.replace('17', '18')), 400, 'invalid_cursor');
+    for (const path of ['/transactions', '/transfers'])
+      expect(expectError(await api.get(`${path}?${filter}`), 400, 'validation_failed').errors).toMatchObject([
+        { field: 'metadata.order', message: expect.stringContaining('needs account_id or a period') },
+      ]);
+    const withTo = await api.get(
+      `/transactions?account_id=${from.account_id}&counterparty_account_id=${to.account_id}&max_amount=2`,
+    );
+    expect(withTo.list()).toMatchObject([{ transfer_id: second.transfer_id }, { transfer_id: first.transfer_id }]);
+    expect((await api.get(`/transactions?${period}&counterparty_account_id=${to.account_id}`)).list()).toHaveLength(3);
+  });
+
   it('omitted if not given', async () => {
     // contract: names-3
     const { client_id, ...client } = await api.client({ metadata: {}, external_id: null });
@@ -262,10 +297,30 @@ describe('external_id and metadata', () => {
         expect(seen.data()).toMatchObject({ metadata, results: [{ transfer: { metadata } }, {}] });
     });
 
-    it('a filter by metadata does not exist, so it cannot be used to guess', async () => {
+    it('a filter by metadata finds only their own, so it cannot be used to guess the bank’s', async () => {
+      // contract: names-11
+      // asvs: 8.2.3
       const { client_id } = await api.client({ metadata });
+      const { account_id } = await api.account(client_id, { initial_deposit: 10 });
+      const { account_id: other } = await api.newAccount();
       const bound = await boundTo(client_id);
-      for (const path of ['/clients', '/accounts', '/transactions', '/transfers', '/batches'])
+      await api.transact(account_id, 'Deposit', 5, { metadata: { risk: 'high' } });
+      await api.transfer(account_id, other, 1, { metadata: { risk: 'high' } });
+      const { transfer_id } = await bound.transfer(account_id, other, 2, { metadata: { risk: 'high' } });
+      const filter = `account_id=${account_id}&metadata.risk=high`;
+      for (const [caller, transactions, transfers] of [
+        [bound, [2], [2]],
+        [api, [2, 1, 5], [2, 1]],
+      ] as const) {
+        const seen = (await caller.get(`/transactions?${filter}`)).list<RestTransaction>();
+        expect(seen.map(({ amount }) => amount)).toEqual(transactions);
+        expect((await caller.get(`/transfers?${filter}`)).list<RestTransfer>().map(({ amount }) => amount)).toEqual(
+          transfers,
+        );
+      }
+      const ownPeriod = await bound.get('/transfers?from=2020-01-01&metadata.risk=high');
+      expect(ownPeriod.list()).toMatchObject([{ transfer_id }]);
+      for (const path of ['/clients', '/accounts', '/batches'])
         expectError(await bound.get(`${path}?metadata.branch=x`), 400, 'unknown_parameter');
     });
 

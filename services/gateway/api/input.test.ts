@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { Refused } from '../http/errors.ts';
@@ -276,4 +276,50 @@ test('national phone numbers become international of the bank’s country; witho
   });
   for (const other of [new NumberText('1'), 'x', null, { contact_number: 5 }])
     expect(internationalPhones(other, { callingCode: '254' })).toBe(other);
+});
+
+test('metadata.<key> of a query are filters of lists of postings, taken letter for letter and regardless of their order', () => {
+  // contract: names-11
+  const names = ['list_transactions', 'list_transfers'] as const;
+  for (const { query: schema } of names.map((name) => endpoints[name])) {
+    const given = { 'metadata.order': ' Ä"17 ', 'metadata.crm.id': '' };
+    for (const confined of ['account_id', 'from', 'to', 'effective_from', 'effective_to']) {
+      const value = confined === 'account_id' ? 'acc_1' : '2026-01-02';
+      const parsed = parseQuery<z.ZodType>(schema, { ...given, [confined]: value });
+      expect(parsed).toMatchObject({ metadata: { order: ' Ä"17 ', 'crm.id': '' } });
+      expect(JSON.stringify(parsed)).toContain('{"crm.id":"","order":');
+    }
+  }
+  expect(parseQuery<z.ZodType>(endpoints.list_transactions.query, { limit: '1' })).not.toHaveProperty('metadata');
+});
+
+const rules = {
+  key: 'is not a key of 1 to 40 of the characters a-z 0-9 _ . -',
+  unknown: 'is not a known parameter',
+  confined: 'needs account_id or a period (from, to, effective_from, or effective_to)',
+};
+const account = { account_id: 'acc_1' };
+
+test.each<[EndpointName, Record<string, unknown>, string, string, string?]>([
+  ['list_transactions', { 'metadata.order': '17' }, 'metadata.order', rules.confined],
+  ['list_transactions', { 'metadata.order': '17', currency: 'USD', foo: '1' }, 'metadata.order', rules.confined],
+  ['list_transfers', { 'metadata.order': '17', external_id: 'a' }, 'metadata.order', rules.confined],
+  ['list_transactions', { 'metadata.Order': '17', ...account }, 'metadata.Order', rules.key],
+  ['list_transactions', { 'metadata.': '17', ...account }, 'metadata.', rules.key],
+  ['list_transactions', { [`metadata.${'a'.repeat(41)}`]: '1', ...account }, `metadata.${'a'.repeat(41)}`, rules.key],
+  ['list_transactions', { 'metadata.a[b]': '1', ...account }, 'metadata.a[b]', rules.key],
+  ['list_transfers', { 'metadata.a': 'x'.repeat(501), ...account }, 'metadata.a', 'must have at most 500 characters'],
+  ['list_transfers', { 'metadata.a': ['1', '2'], ...account }, 'metadata.a', 'is given more than once'],
+  ['list_transfers', { 'metadata.a': '\u0000', ...account }, 'metadata.a', 'must not contain NUL'],
+  ['list_transactions', { 'metadata.__proto__': '1', ...account }, 'metadata.__proto__', rules.unknown, 'parameter'],
+  ['list_transactions', { metadata: 'order', ...account }, 'metadata', rules.unknown, 'parameter'],
+  ['list_transactions', { metadata: 'order' }, 'metadata', rules.unknown, 'parameter'],
+  ['list_transactions', { 'metadata[order]': '17', ...account }, 'metadata[order]', rules.unknown, 'parameter'],
+  ['list_clients', { 'metadata.order': '17' }, 'metadata.order', rules.unknown, 'parameter'],
+  ['list_entries', { 'metadata.order': '17' }, 'metadata.order', rules.unknown, 'parameter'],
+])('a filter by metadata of %s that is not one is refused by name: %j', (name, given, field, rule, unknown) => {
+  // contract: names-11
+  const errors = query(endpoints[name].query, given).errors?.filter((error) => error.field !== 'foo');
+  const code = unknown === undefined ? 'validation_failed' : 'unknown_parameter';
+  expect(errors).toEqual([{ field, code, message: `${field} ${rule}` }]);
 });

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { type HomeCountry, hasLostPlus, phoneFields, withHomeCountry } from '#libs/contracts/phones.ts';
@@ -24,15 +24,30 @@ export function parseFields<S extends z.ZodType>(schema: S, body: unknown): z.ou
   throw refuseViolations(listViolations(parsed.error, body, 'unknown_field'));
 }
 
+/**
+ * Returns the filters `metadata.<key>` as one field, if the list has them. `__proto__` cannot be a key of metadata, so it
+ * remains an unknown parameter.
+ */
+function gatherMetadata(schema: z.ZodType, query: Record<string, unknown>): Record<string, unknown> {
+  const isFilter = (name: string) => name.startsWith('metadata.') && name !== 'metadata.__proto__';
+  const names = Object.keys(query).filter(isFilter).sort();
+  if (names.length === 0 || !(schema instanceof z.ZodObject && 'metadata' in schema.shape)) return query;
+  const others = Object.entries(query).filter(([name]) => !isFilter(name));
+  const metadata = Object.fromEntries(names.map((name) => [name.slice('metadata.'.length), query[name]]));
+  return { ...Object.fromEntries(others), metadata };
+}
+
 /** Returns the validated query parameters. Refuses unknown and repeated parameters and values with NUL, by name. */
-export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string, unknown>): z.output<S> {
+export function parseQuery<S extends z.ZodType>(schema: S, given: Record<string, unknown>): z.output<S> {
   const bad: Violation[] = [];
-  for (const name in query) {
-    const value = query[name];
+  for (const name in given) {
+    const value = given[name];
     if (Array.isArray(value)) bad.push(violated([name], 'validation_failed', 'is given more than once'));
     else if (typeof value === 'string' && value.includes('\u0000'))
       bad.push(violated([name], 'validation_failed', 'must not contain NUL'));
+    else if (name === 'metadata') bad.push(violated([name], 'unknown_parameter', 'is not a known parameter'));
   }
+  const query = gatherMetadata(schema, given);
   const parsed = schema.safeParse(query);
   if (parsed.success && bad.length === 0) return parsed.data;
   const named = new Set(bad.map(({ field }) => field));

@@ -26,6 +26,7 @@ export function isRecorded(name: EndpointName, { method, scope }: Endpoint): boo
 const shownFilters = new Set([
   'client_id',
   'account_id',
+  'counterparty_account_id',
   'transfer_id',
   'client_type',
   'account_type',

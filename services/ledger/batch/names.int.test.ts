@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { creditLegId, debitLegId, formatId } from '#libs/contracts/ids.ts';
+import { creditLegId, debitLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
@@ -117,4 +117,50 @@ it('external_id is a filter, not unique, and makes a list fast', async () => {
     "explain (costs off) select * from transactions where external_id = 'twice' order by created_at desc, transaction_id desc limit 10",
   );
   expect(JSON.stringify(rows)).toContain('transactions_by_external_id');
+});
+
+it('metadata is a filter, exact and all of several, of an account or a scan; a bound caller finds only its own', async () => {
+  // contract: names-11, transactions-17
+  const [payer, payee] = [await ledger.open('Savings', '50'), await ledger.open('Checking', '0')];
+  const { rows } = await ledger.owner.query<{ client_id: string }>(
+    'select client_id from accounts where account_id = $1',
+    [idBits(payer)],
+  );
+  const client = formatId('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+  const order = { order: '17', 'crm.id': 'Ä "x"' };
+  const own = { bound_client_id: client, time: new Date(Date.now() + 1000).toISOString() };
+  await ledger.book([
+    named(ledger.cash('Deposit', payer, '1'), { metadata: order }),
+    named(ledger.cash('Deposit', payer, '2'), { metadata: { order: '17 ' } }),
+    named(ledger.cash('Deposit', payer, '3'), {}),
+    named(ledger.transfer(payer, payee, '4'), { metadata: { order: '17' } }),
+    named(ledger.transfer(payer, payee, '5', own), { metadata: { order: '17', risk: 'low' } }),
+  ]);
+  const find = async (filters: object, bound?: string, searched?: number) => {
+    const [transactions, transfers] = await Promise.all(
+      [listTransactions, listTransfers].map((list) => list(ledger.reads, { ...page, ...filters }, bound, searched)),
+    );
+    const amounts = (items: { amount: string }[] = []) => items.map(({ amount }) => Number(amount)).sort();
+    return [amounts(transactions?.items), amounts(transfers?.items), transactions?.complete];
+  };
+  const account_id = payer;
+  expect(await find({ account_id, metadata: { order: '17' } })).toEqual([[1, 4, 5], [4, 5], undefined]);
+  expect(await find({ account_id, metadata: order })).toEqual([[1], [], undefined]);
+  expect(await find({ account_id, metadata: { order: '17', risk: 'low' } })).toEqual([[5], [5], undefined]);
+  expect(await find({ account_id, metadata: { order: '1' } })).toEqual([[], [], undefined]);
+  const period = { from: '2020-01-01T00:00:00.000Z', metadata: { order: '17' } };
+  expect(await find(period)).toEqual([[1, 4, 4, 5, 5], [4, 5], true]);
+  expect(await find(period, undefined, 2)).toEqual([[5, 5], [5], false]);
+  for (const filters of [{ account_id }, { from: period.from }])
+    expect(await find({ ...filters, metadata: { order: '17' } }, client)).toEqual([[5], [5], undefined]);
+
+  const counterparty_account_id = payee;
+  const withPayee = async (filters: object, bound?: string) => {
+    const found = await listTransactions(ledger.reads, { ...page, ...filters }, bound);
+    return [found?.items.map(({ amount }) => Number(amount)).sort(), found?.complete];
+  };
+  for (const bound of [undefined, client])
+    expect(await withPayee({ account_id, counterparty_account_id }, bound)).toEqual([[4, 5], undefined]);
+  expect(await withPayee({ counterparty_account_id })).toEqual([[4, 5], true]);
+  expect(await withPayee({ account_id, counterparty_account_id: 'x' })).toEqual([[], undefined]);
 });

@@ -167,6 +167,17 @@ function addDayRange(
   if (to !== undefined) add(to, '<=', dayLimit(to, 1), '<');
 }
 
+/** Adds the condition that the metadata has these values. A bound caller finds only metadata of its own. */
+function addMetadata(
+  where: Where,
+  metadata: Record<string, string> | null | undefined,
+  bound: string | undefined,
+): void {
+  if (metadata && bound !== undefined) where.add('t.metadata_client_id = ?', bits('client', bound));
+  for (const [key, value] of Object.entries(metadata ?? {}))
+    where.conditions.push(`t.metadata ->> ${where.parameter(key)}::text = ${where.parameter(value)}`);
+}
+
 function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | undefined): void {
   if (decimal === undefined) return;
   const cases = [0, 3, 4].map(
@@ -197,19 +208,25 @@ export async function listTransactions(
   if (
     accounts?.length === 0 ||
     filters.status === 'Pending' ||
-    (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))
+    (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id)) ||
+    (filters.counterparty_account_id !== undefined && !isId('account', filters.counterparty_account_id))
   )
     return { items: [] };
   const { transaction_type, currency, actor, reference, idempotency_key, external_id, from, to, status } = filters;
   const within = new Where(shown)
     .equal({ 't.reference': reference, 't.idempotency_key': idempotency_key, 't.external_id': external_id })
     .between('t.created_at', from, to);
-  const only = new Where().equal({ 't.currency': currency, 't.actor': actor });
+  const only = new Where().equal({
+    't.currency': currency,
+    't.actor': actor,
+    't.counterparty_account_id': bits('account', filters.counterparty_account_id) ?? undefined,
+  });
   if (transaction_type !== undefined) only.add(`${shownType(only, bound)} = ?`, transaction_type);
   addStatus(status === 'Failed' ? within : only, status);
   addAmount(only, '>=', filters.min_amount);
   addAmount(only, '<=', filters.max_amount);
   addDayRange(only, 't.', filters);
+  addMetadata(only, filters.metadata, bound);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
     // The first condition has an index; the second compares the bucket too.
@@ -263,6 +280,7 @@ export async function listTransfers(
   legs.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   addStatus(status === 'Failed' ? within : legs, status);
   addDayRange(legs, 't.', filters);
+  addMetadata(legs, filters.metadata, bound);
   // Returns every transfer once: by its source, or for one account by the leg on that account.
   if (accounts === undefined) legs.conditions.push('t.transaction_id = t.operation_id');
   else legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuids(accounts));

@@ -227,11 +227,12 @@ function queryParameters(operation: EndpointName, { query, result, shape }: Endp
     listed.includes(`"${name}":`) ? `Only those with this ${name.replaceAll('_', ' ')}` : undefined;
   const schema = jsonSchema(query, 'input') as { properties?: Record<string, Json>; required?: string[] };
   return Object.entries(schema.properties ?? {}).map(([name, { description: said, ...property }]) => ({
-    name,
+    // Any key of an object is a parameter of its own.
+    name: property['type'] === 'object' ? `${name}.<key>` : name,
     in: 'query',
     required: schema.required?.includes(name) ?? false,
     description: findMeaning(name, operation, filter(name) ?? said),
-    schema: withoutNul(property),
+    schema: withoutNul((property['additionalProperties'] as Json | undefined) ?? property),
   }));
 }
 
