@@ -64,6 +64,7 @@ function toAscii(sign: string): string {
     ),
     ['٫', '.'],
     ['٬', ','],
+    ['،', ','],
   ]);
   return ascii.get(sign) ?? sign;
 }
@@ -146,7 +147,8 @@ const isGrouped = (parts: string[]): boolean => groupings.some((grouping) => gro
 
 /** Returns digits with a decimal point, or why the text is not an amount. `decimal`: the decimal mark, if it is known. */
 function plainDecimal(text: string, places: number, decimal: string | undefined): string | TypedAmount {
-  if (text.length > 40) return unreadable;
+  // Any other sign, as in 100-200 or 1e500, makes it a range, a sum, or a power.
+  if (text.length > 40 || /[^\d.,' ]/.test(text)) return unreadable;
   const [parts, marks] = [text.split(/\D/), text.replace(/\d+/g, '')];
   const [last = '', mark = ''] = [parts.at(-1), marks.at(-1)];
   const [whole, isUniform] = [parts.slice(0, -1), new Set(marks).size === 1];
@@ -169,7 +171,7 @@ function plainDecimal(text: string, places: number, decimal: string | undefined)
 function twoMeanings(whole: string, fraction: string, places: number): TypedAmount {
   const more = `${whole}${fraction}`.replace(/^0+(?=\d)/, '');
   if (places === 0 && /[1-9]/.test(fraction)) return { wrong: `Is this ${more}? Write it without a point.` };
-  const less = `${whole}${places === 0 ? '' : decimalMark()}${fraction.slice(0, places)}`;
+  const less = `${whole.replace(/^0+(?=\d)/, '')}${places === 0 ? '' : decimalMark()}${fraction.slice(0, places)}`;
   return { wrong: `Is this ${more}, or ${less}? Write one of the two.` };
 }
 
