@@ -204,7 +204,7 @@ export const dayMeanings = {
     },
     day_not_found: {
       meaning: 'The day is not closed.',
-      action: 'Close it, or wait until its totals are calculated.',
+      action: 'Close it.',
       example: ['day 2026-01-01 is not closed'],
     },
     day_closed: {

@@ -79,10 +79,12 @@ export function isNotFound(outcome: Outcome): boolean {
  * Idempotency-Key can read: reads.ts reports no id as unknown while its command may still be executed.
  */
 export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean, location?: string): Refused {
-  const [[, id] = ['', '']] = Object.entries(resource);
-  const created = location?.endsWith(id)
-    ? `GET ${location} before repeating the request: 503 means that the outcome is still not known, 404 that nothing was executed or ever will be`
-    : `it may still be executed. Read ${location ?? id} before repeating the request, because the repeat may be executed, too`;
+  const [[field, id] = ['', '']] = Object.entries(resource);
+  // A day is closed under its date, of which the reader cannot know whether a command about it is waiting.
+  const created =
+    field.endsWith('_id') && location?.endsWith(id)
+      ? `GET ${location} before repeating the request: 503 means that the outcome is still not known, 404 that nothing was executed or ever will be`
+      : `it may still be executed. Read ${location ?? id} before repeating the request, because the repeat may be executed, too`;
   const advice = hasKey ? 'repeat the request with the same Idempotency-Key' : created;
   return refuse('outcome_unknown', `the outcome of ${id} is not known yet: ${advice}`, { details: resource });
 }

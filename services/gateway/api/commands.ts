@@ -14,7 +14,7 @@ import { type Caller, listScopes } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse, refuseViolations } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
-import { isNotFound, outcomeUnknown } from './answer.ts';
+import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
@@ -292,8 +292,14 @@ function bookPlanners({ forwarder }: CommandDependencies) {
           for (;;) {
             const closing = await forwarder.query('get_day_closing', { date }, date, origin);
             if (closing.kind === 'done') return closing.data;
-            if (!isNotFound(closing) || performance.now() + pollMs > origin.answerBy)
-              throw outcomeUnknown({ date }, true, location);
+            if (closing.kind === 'failed' || performance.now() + pollMs > origin.answerBy)
+              throw refuse(
+                'outcome_unknown',
+                `day ${date} is closed, but its totals are not calculated yet: GET ${location}`,
+                {
+                  details: { date },
+                },
+              );
             await sleep(pollMs);
           }
         },
