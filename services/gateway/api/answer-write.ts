@@ -15,25 +15,33 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
   const show = createPresenter(endpoint.result) ?? ((data: unknown) => data);
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
 
-  const success = (reply: FastifyReply, { location }: Plan, data: unknown, { caller }: Origin): void => {
+  const success = async (
+    reply: FastifyReply,
+    { location, enrichResponse }: Plan,
+    result: unknown,
+    replayed: boolean,
+    origin: Origin,
+  ): Promise<void> => {
+    const data = enrichResponse ? await enrichResponse(result, replayed, origin) : result;
     if (location !== undefined && endpoint.success === 201) reply.header('location', location);
-    const { boundClientId } = caller;
+    const { boundClientId } = origin.caller;
     send(reply, endpoint.success, show(markVersion(reply, endpoint, data, boundClientId), boundClientId), form);
   };
 
   /** The outcome of the approved request, or the approval while there is none. */
-  const approved = (
+  const approved = async (
     reply: FastifyReply,
     { approval, plan, replayed }: Extract<WriteOutcome, { kind: 'approval' }>,
     origin: Origin,
-  ): void => {
+  ): Promise<void> => {
     const { approval_id, outcome } = approval;
     if (outcome === undefined) {
       reply.header('location', approvalUrl(approval_id));
       const secret = plan.secret !== undefined && !replayed ? { secret: plan.secret } : {};
-      return void send(reply, 202, { ...presentApproval(approval, origin.caller), ...secret });
+      send(reply, 202, { ...presentApproval(approval, origin.caller), ...secret });
+      return;
     }
-    if (outcome.status === 'success') return success(reply, plan, outcome.data, origin);
+    if (outcome.status === 'success') return success(reply, plan, outcome.data, true, origin);
     const { status: _status, ...refusal } = outcome;
     throw new Refused(refusal);
   };
@@ -56,8 +64,7 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
     if (outcome.replayed && origin.idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'approval') return approved(reply, outcome, origin);
-    const { data, replayed } = outcome;
-    success(reply, plan, plan.enrichResponse ? await plan.enrichResponse(data, replayed, origin) : data, origin);
+    return success(reply, plan, outcome.data, outcome.replayed, origin);
   };
 }
 

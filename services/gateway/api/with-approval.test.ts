@@ -289,6 +289,40 @@ test.each<[object, number, object]>([
   expect(answer.body).not.toContain('status_version');
 });
 
+/** The closing of a day whose totals are known. */
+const date = '2025-12-31';
+const closed = { date, closed_at: time, closed_by: 'x' };
+const [previous_hash, accounts_sha256] = ['0'.repeat(64), '1'.repeat(64)];
+const closing = { ...closed, totals: [], accounts_sha256, previous_hash, hash: accounts_sha256 };
+
+test('the repeat of an approved closing is the closing with its totals', async () => {
+  // contract: days-16, days-18
+  const approval = { ...waiting, status: 'Approved', outcome: { status: 'success', data: closed } };
+  const { post, headers } = await bankWith({
+    request_approval: { ok: true, replayed: true, data: waiting },
+    get_approval: ok({ approval, has_unread_key: false }),
+    get_day_closing: ok(closing),
+  });
+  const answer = await post('/admin/day-closings', { date }, { ...headers, 'idempotency-key': 'k' });
+  expect([answer.statusCode, answer.json().data]).toEqual([201, closing]);
+});
+
+test.each<[string, Record<string, Answer>, object, RegExp]>([
+  ['whose totals are late', { close_day: ok(closed) }, {}, /is closed, .* not calculated yet: GET \S+\/2025-12-31$/],
+  ['whose totals cannot be read', { close_day: ok(closed), get_day_closing: 'no_reply' }, {}, /is closed, .*: GET /],
+  ['that may be executed', { close_day: 'no_reply' }, {}, /may still be executed. Read \/admin\/day-closings/],
+  ['with a key', { close_day: 'no_reply' }, { 'idempotency-key': 'k' }, /with the same Idempotency-Key$/],
+])(
+  'a closing %s is a 504 that says what to do',
+  async (_, answers, key, advice) => {
+    const { post, headers } = await bankWith({ get_day_closing: refused('service_unavailable'), ...answers });
+    const answer = await post('/admin/day-closings', { date }, { ...headers, ...key });
+    expect([answer.statusCode, answer.json().details]).toEqual([504, { date }]);
+    expect(answer.json().message).toMatch(advice);
+  },
+  30_000,
+);
+
 test('an approval whose outcome is late is returned without it', async () => {
   const decided = { ...waiting, status: 'Approved', decided_by: `jwt:${issuer}|alice`, decided_at: time };
   const { post } = await bankWith({
