@@ -30,7 +30,7 @@ describe('opening', () => {
       data: { account_id: formatId('account', testBits(7)), status: 'Active', status_version: 1, balance: '0.00' },
     });
     expect([decision.transactions, decision.entries, books.moved.size]).toEqual([[], [], 0]);
-    expect(decision.opened).toEqual(testAccount(7, 'Savings'));
+    expect(decision.opened).toEqual({ ...testAccount(7, 'Savings'), out_day: '2026-01-02' });
     expect(decision.keep).toEqual(decision.reply);
   });
 

@@ -4,6 +4,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { ledgerVersion } from '#libs/contracts/etag.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { dayAt } from './calendar.ts';
 import { cashIn, cashOut, type Leg } from './chart.ts';
 import { accountNotFound, beyondSlots, customer } from './checks.ts';
 import {
@@ -42,6 +43,8 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     hold_expires_at: null,
     hold_version: 0n,
     ...noLimits,
+    // Counted from the beginning, in case a limit per day is set in the same batch.
+    out_day: dayAt(books.now),
   };
   const minor = toMinor(data.initial_deposit, data.currency);
   if (typeof minor !== 'bigint')

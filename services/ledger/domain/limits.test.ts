@@ -10,6 +10,7 @@ import {
   cash,
   idIn,
   limiting,
+  opening,
   placing,
   replyCode,
   reversal,
@@ -105,6 +106,16 @@ it('counts what leaves the account on the day, and neither refusals, deposits, n
   books.now = '2026-01-03T00:00:00.000Z';
   expect(code(cash('Withdrawal', a, '100'), books)).toBe('done');
   expect([a.out_day, a.out_minor]).toEqual(['2026-01-03', 10_000n]);
+});
+
+it('an account gets a limit per day in the batch that opens it, and what had left it counts', () => {
+  const books = testBooks([]);
+  decide(opening(9, 'Savings', '10'), books);
+  const account = books.accounts.get(`acc_${testBits(9)}`) as AccountState;
+  expect(code(cash('Withdrawal', account, '4'), books)).toBe('done');
+  expect(code(limiting(account, { per_day_out: '5' }), books)).toBe('done');
+  expect([account.out_day, account.out_minor]).toEqual(['2026-01-02', 400n]);
+  expect(code(cash('Withdrawal', account, '2'), books)).toBe('limit_exceeded');
 });
 
 it('a hold is checked when it is placed and when it is captured, and counts when it is captured', () => {
