@@ -114,6 +114,8 @@ create table dated_entries (
   primary key (account_id, sequence)
 );
 
+create index dated_entries_by_day on dated_entries (effective_date);
+
 -- Closed days, in order and without gaps. A posting is decided with the last of them in view, under a lock that a closing takes alone.
 create table closed_days (
   date      date primary key,
