@@ -20,6 +20,8 @@ export function typedAmount(typed: string, currency: string): TypedAmount {
   const [, before = '', number, dash = '', after = ''] =
     /^(\D*)(\d(?:.*\d)?) ?(\/[-=]|[.,:] ?--?)?(\D*)$/.exec(plainText(typed)) ?? [];
   if (number === undefined) return unreadable;
+  // Thousands and millions, not kwacha and maloti.
+  if (/^ ?[km]$/i.test(after)) return unreadable;
   const names = [before.replace('-', ''), after].map((part) => part.trim()).filter((part) => part !== '');
   const others = names.flatMap((name) => findOthers(name, currency));
   if (others.length > 0) return { wrong: `The account is in ${currency}, not in ${others.slice(0, 3).join(' or ')}.` };
@@ -74,30 +76,92 @@ const [dashed, rupees] = [/Shilling|Rupee|Taka/, /Rupee/];
 const isWritten = (currency: string, names: RegExp): boolean =>
   names.test(new Intl.DisplayNames('en', { type: 'currency' }).of(currency) ?? '');
 
+/** What people write besides the marks of CLDR, which lists one or two per currency. */
+const written: Readonly<Record<string, string>> = {
+  AED: 'Dh Dhs',
+  AUD: 'AU$',
+  BDT: 'Tk Taka',
+  BYN: 'Br',
+  BHD: 'BD',
+  CAD: 'C$',
+  CHF: 'Fr Frs SFr',
+  CNY: '元 圆 圓 RMB',
+  DZD: 'DA',
+  EGP: 'LE E£',
+  ERN: 'Nfk',
+  ETB: 'Br Birr',
+  GHS: '₵ GH¢ GHC',
+  GMD: 'D',
+  JOD: 'JD',
+  JPY: '円 JP¥',
+  KES: 'Sh Shs Kshs',
+  KRW: '원',
+  KWD: 'KD',
+  LSL: 'M L',
+  MAD: 'Dh Dhs',
+  MVR: 'Rf',
+  MWK: 'MK',
+  NGN: 'N',
+  OMR: 'RO',
+  PGK: 'K',
+  PHP: 'P',
+  QAR: 'QR',
+  RWF: 'Frw',
+  SAR: 'SR',
+  SCR: 'SR',
+  SGD: 'S$',
+  SLE: 'Le',
+  SOS: 'Sh Shs SoSh',
+  SZL: 'E',
+  TND: 'DT',
+  TRY: 'TL',
+  TWD: '元',
+  TZS: 'Sh Shs Tshs',
+  UGX: 'Sh Shs USh Ushs',
+  USD: 'US$',
+  XAF: 'CFA',
+  XOF: 'CFA',
+  ZMW: 'K ZK',
+};
+
 /** Returns a mark without blanks, points, and capitals. */
 const toMark = (text: string): string => plainText(text).replace(/[ .]/g, '').toLowerCase();
 
 const marksByCurrency = new Map<string, ReadonlySet<string>>();
 
-/** Lists the marks of a currency, such as kes and ksh: its code, and those in English, where it is used, and at the bank. */
+/** Lists the marks of a currency, such as kes and ksh: its code, those in English and where it is used, and the written ones. */
 function listMarks(currency: string): ReadonlySet<string> {
   const known = marksByCurrency.get(currency);
   if (known) return known;
   // A code begins with that of the country.
   const region = currency.startsWith('X') ? '001' : currency.slice(0, 2);
-  const locales = [
-    'en',
-    'en-001',
-    `en-${region}`,
-    new Intl.Locale(`und-${region}`).maximize().toString(),
-    bankLocale(),
-  ];
-  const symbols = locales.flatMap((locale) => [
+  const marks = new Set(
+    [
+      currency,
+      symbolIn('en', currency, 'symbol'),
+      symbolIn('en', currency, 'narrowSymbol'),
+      symbolIn(new Intl.Locale(`und-${region}`).maximize().toString(), currency, 'symbol'),
+      ...(written[currency]?.split(' ') ?? []),
+      ...(isWritten(currency, rupees) ? ['Rs'] : []),
+    ].map(toMark),
+  );
+  marksByCurrency.set(currency, marks);
+  return marks;
+}
+
+const ownMarks = new Map<string, ReadonlySet<string>>();
+
+/** Lists the marks of an account's currency, which may also be written as its country does in English, or as the bank does. */
+function listOwnMarks(currency: string): ReadonlySet<string> {
+  const key = `${currency} ${bankLocale()}`;
+  const known = ownMarks.get(key);
+  if (known) return known;
+  const symbols = ['en-001', `en-${currency.slice(0, 2)}`, bankLocale()].flatMap((locale) => [
     symbolIn(locale, currency, 'symbol'),
     symbolIn(locale, currency, 'narrowSymbol'),
   ]);
-  const marks = new Set([currency, ...symbols, ...(isWritten(currency, rupees) ? ['Rs'] : [])].map(toMark));
-  marksByCurrency.set(currency, marks);
+  const marks = new Set([...listMarks(currency), ...symbols.map(toMark)]);
+  ownMarks.set(key, marks);
   return marks;
 }
 
@@ -110,7 +174,7 @@ function symbolIn(locale: string | undefined, currency: string, currencyDisplay:
 
 /** Reports whether the text is a mark of the currency, or several with blanks between them. */
 function isNamed(text: string, currency: string): boolean {
-  const marks = listMarks(currency);
+  const marks = listOwnMarks(currency);
   return marks.has(toMark(text)) || text.split(' ').every((part) => marks.has(toMark(part)));
 }
 
