@@ -9,10 +9,15 @@ export async function resolveAccountId(bank: Bank, name: string): Promise<string
   return name.startsWith('acc_') ? name : (await bank.getBalanceByNumber({ accountNumber: name })).account_id;
 }
 
-/** Parses an option that is a decimal which a JavaScript number represents unchanged. */
+/** Parses an argument like parseDecimal. Refuses 1.500, which may be meant as 1500: 1.5 needs no zeros in any currency. */
 export function parseAmount(text: string): number {
-  // 1.500 may be meant as 1500, and 1.5 needs no zeros.
-  if (/\.\d{2,}0$/.test(text)) throw new InvalidArgumentError('must have no zeros behind the second decimal place.');
+  if (!/^\d+\.\d{2,}0$/.test(text)) return parseDecimal(text);
+  const [more, less] = [text.replace('.', '').replace(/^0+/, ''), text.replace(/\.?0+$/, '')];
+  throw new InvalidArgumentError(`must be ${more} or ${less}, also in a currency with three decimals.`);
+}
+
+/** Parses a decimal that a JavaScript number represents unchanged. */
+export function parseDecimal(text: string): number {
   if (/^\d{1,15}(\.\d{1,4})?$/.test(text) && text.replace(/\D|^0+/g, '').length <= 15) return Number(text);
   throw new InvalidArgumentError('must be an amount such as 250.75.');
 }

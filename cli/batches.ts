@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Bank, Batch, BatchSummary } from '../clients/typescript/index.ts';
-import { money, parseAmount } from './accounts.ts';
+import { money, parseDecimal } from './accounts.ts';
 import { answer, callOptions, Failure, jsonOption, type Names, openBank, toNames, withNames } from './api.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
@@ -59,7 +59,7 @@ Example:
 function readBatch(file: string): Omit<Body, 'mode'> & Partial<Pick<Body, 'mode'>> {
   try {
     const content = JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>
-      typeof value === 'number' ? parseAmount(context?.source ?? '') : value,
+      typeof value === 'number' ? parseDecimal(context?.source ?? '') : value,
     ) as Body | Body['items'];
     if (Array.isArray(content)) return { items: content };
     if (typeof content === 'object' && content !== null) return content;
