@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { csvLine } from '#libs/service/csv.ts';
+import { prefersCsv } from '../http/accept.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { requireData } from './answer.ts';
@@ -33,7 +34,7 @@ export function streamHandler(name: StreamName, endpoint: Endpoint, { forwarder 
       const data = { ...asked, ...from } as MessageData<StreamName>;
       return requireData(await forwarder.query(name, data, origin.requestId, patient(origin)));
     };
-    const isCsv = (request.headers.accept ?? '').includes(csv);
+    const isCsv = prefersCsv(request.headers.accept);
     await files.run(origin.caller.actor, async () => {
       // A refusal is the response; after the first page, a failure ends the connection.
       const first = await readPage({});

@@ -13,6 +13,14 @@ export function acceptedTypes(accept: string): ReadonlyMap<string, number> {
   );
 }
 
+/** Reports whether this Accept header prefers CSV to JSON lines: it names CSV, with at least the weight of the other. Pure. */
+export function prefersCsv(accept = ''): boolean {
+  const wanted = acceptedTypes(accept);
+  const own = wanted.get('text/csv') ?? wanted.get('text/*') ?? 0;
+  const other = wanted.get('application/x-ndjson') ?? wanted.get('application/*') ?? wanted.get('*/*') ?? 0;
+  return own > 0 && own >= other;
+}
+
 /**
  * Reports whether this Accept header asks for errors as RFC 9457 describes them: it names their type, and does not prefer
  * JSON. A client that names both gets them, because it has no other reason to name that type. Pure.
