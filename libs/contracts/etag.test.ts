@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { computeEtag, parseIfMatch } from './etag.ts';
+import { computeEtag, isKnown, parseIfMatch } from './etag.ts';
 
 test('an entity tag depends on the shown values, not on the order of names', () => {
   const tag = computeEtag({ a: 1, b: { c: [1, 2], d: null } });
@@ -14,4 +14,14 @@ test('without If-Match, and with *, any version matches; otherwise only strong t
   expect([parseIfMatch(undefined), parseIfMatch(' * ')]).toEqual([undefined, undefined]);
   expect(parseIfMatch(`"x", ${tag} ,W/${tag}`)).toEqual([tag]);
   expect([parseIfMatch(''), parseIfMatch(`W/${tag}`), parseIfMatch('nonsense')]).toEqual([[], [], []]);
+});
+
+test('If-None-Match names a tag weak or not, and with the suffix of a proxy that compresses, which If-Match does not', () => {
+  const hex = 'a'.repeat(32);
+  const tag = `"${hex}"`;
+  for (const known of ['*', tag, `W/${tag}`, `"x", ${tag}`, `"${hex}-gzip"`, `W/"${hex}-br"`, `"${hex}--gzip", "x"`])
+    expect([known, isKnown(tag, known)]).toEqual([known, true]);
+  for (const unknown of ['', '"x"', hex, `"${hex}-"`, `"${hex}gzip"`, `"${hex}-gzip`, `"b-${hex}"`, `"${hex}" gzip`])
+    expect([unknown, isKnown(tag, unknown)]).toEqual([unknown, false]);
+  expect(parseIfMatch(`"${hex}-gzip"`)).toEqual([]);
 });

@@ -46,9 +46,13 @@ export function sortKeys(value: unknown, keepsNull: boolean): unknown {
 /** The maximum number of tags in an If-Match. No client needs more. */
 const maxTags = 100;
 
-/** Reports whether If-None-Match names this tag, weak or not, or any: the client then has the current version. Pure. */
+/**
+ * Reports whether If-None-Match names this tag, weak or not, or any: the client then has the current version. A proxy that
+ * compresses adds `-gzip` to a tag. Pure.
+ */
 export function isKnown(tag: string, ifNoneMatch: string): boolean {
-  return ifNoneMatch.trim() === '*' || ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
+  const plain = (one: string) => one.trim().replace(/^W\/|-+\w+(?="$)/g, '');
+  return ifNoneMatch.trim() === '*' || ifNoneMatch.split(',').some((one) => plain(one) === tag);
 }
 
 /**
