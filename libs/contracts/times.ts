@@ -13,8 +13,11 @@ export function utcTime(text: string): string | undefined {
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
 }
 
-/** Converts an ISO 8601 date (the start of the day in UTC), or time with its offset, like utcTime. */
+/** Converts an ISO 8601 date (the start of the day in UTC), or time with its offset in any form, like utcTime. */
 export function parameterTime(text: string): string | undefined {
-  const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
-  return known ? utcTime(text) : undefined;
+  const [, day, time = '', decimals = '', offset = '', hours = '', minutes = '00'] =
+    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:[.,](\d{1,30}))?)?)(Z|([+-]\d\d)(?::?(\d\d))?))?$/i.exec(text) ?? [];
+  if (day === undefined || time === '') return day && utcTime(day);
+  const clock = time.replace(/[.,].*/, '');
+  return utcTime(`${day}T${clock}${decimals && `.${decimals}`}${hours ? `${hours}:${minutes}` : offset.toUpperCase()}`);
 }
