@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HomeCountry, phone, phoneParameter, withHomeCountry } from './phones.ts';
+import { type HomeCountry, hasLostPlus, phone, phoneParameter, withHomeCountry } from './phones.ts';
 
 const read = (given: string, home?: HomeCountry) => {
   const { data, error } = phone.safeParse(home === undefined ? given : withHomeCountry(given, home));
@@ -52,6 +52,28 @@ describe('a number with country code has the one form of its numbering plan', ()
     ['+242 06 612 3456', '+242066123456'],
     ['+241 06 03 12 34', '+24106031234'],
     ['+800 1234 5678', '+80012345678'],
+    // A plan without trunk prefix: a 0 before the number is none of its digits.
+    ['+30 0 691 234 5678', '+306912345678'],
+    ['+48 0 512 345 678', '+48512345678'],
+    ['+420 0 601 123 456', '+420601123456'],
+    ['+57 0 321 123 4567', '+573211234567'],
+    ['+56 0 2 2123 4567', '+56221234567'],
+    ['+352 0 628 123 456', '+352628123456'],
+    ['+852 0 5123 4567', '+85251234567'],
+    ['+974 0 3312 3456', '+97433123456'],
+    ['+268 0 7612 3456', '+26876123456'],
+    ['+968 0 9212 3456', '+96892123456'],
+    ['+39 (0) 312 345 6789', '+393123456789'],
+    ['+39 (0) 31 234 567', '+39031234567'],
+    ['+44\uff080\uff0920 7946 0958', '+442079460958'],
+    ['+44 [0] 20 7946 0958', '+442079460958'],
+    ['+44 ( 0 ) 20 7946 0958', '+442079460958'],
+    ...['\t', '\u2028', '\u2029', '\u1680', '\ufe0f', '\u034f', '\u3164', '\u00b7', '\u2022', '\uff0e', '\u301c'].map(
+      (mark) => [`+254${mark}700${mark}000001`, '+254700000001'],
+    ),
+    ['\uff0b\uff12\uff15\uff14 \uff17\uff10\uff10 000 001', '+254700000001'],
+    ['+٢٥٤ ٧٠٠ ٠٠٠ ٠٠١', '+254700000001'],
+    ['+२५४ ७०० ००० ००१', '+254700000001'],
     // Not assigned, as far as the metadata knows, but of a possible length: plans grow.
     ['+1 555 010 0000', '+15550100000'],
   ])('%j is %s', (given, kept) => {
@@ -86,8 +108,23 @@ describe('a number that no plan has is refused by name', () => {
     ['', '7 to 15 digits'],
     ['++254700000002', '7 to 15 digits'],
     ['+254\n700000001', '7 to 15 digits'],
-    ['+254\t700000001', '7 to 15 digits'],
-    ['+٢٥٤٧٠٠٠٠٠٠٠١', '7 to 15 digits'],
+    // The 0 of these plans is a digit of the number: a spreadsheet has taken it off.
+    ['+39 6 12345678', 'numbering plan'],
+    ['+242 6 612 3456', 'numbering plan'],
+    // Without its 0 it is no assigned number either.
+    ['+30 0 555 123 4567', 'numbering plan'],
+    ...[
+      '+4930123456.000',
+      '+4930123456.0\u200e',
+      '+4930123456 .0',
+      '+4930123456. 0',
+      '+49 30 1234.0',
+      '+4930123456.0\u00a0',
+      '+4930123456\uff0e\uff10',
+      '+4930123456\u066b0',
+      '٤٩٣٠١٢٣٤٥٦.٠',
+      '+4930123456.\u200b0',
+    ].map((given) => [given, 'spreadsheet']),
   ])('%j', (given, words) => {
     // contract: clients-15
     expect(phone.safeParse(given).error?.issues.map(({ message }) => message)).toEqual([
@@ -121,6 +158,15 @@ describe('a number without country code', () => {
     [inCountry('HU'), '06 20 123 4567', '+36201234567'],
     [inCountry('US'), '(201) 555-0123', '+12015550123'],
     [inCountry('BR'), '(11) 91234-5678', '+5511912345678'],
+    [inCountry('GR'), '0 210 123 4567', '+302101234567'],
+    [inCountry('PL'), '0601 234 567', '+48601234567'],
+    [inCountry('CZ'), '0212 345 678', '+420212345678'],
+    [inCountry('KE'), '٠٧٠٠ ٠٠٠ ٠٠١', '+254700000001'],
+    [inCountry('KE'), '\uff10\uff17\uff10\uff10 000 001', '+254700000001'],
+    [inCountry('IN'), '91987 65432', '+919198765432'],
+    [inCountry('IT'), '391 234 5678', '+393912345678'],
+    [inCountry('IT'), '39 312 345 6789', '+393123456789'],
+    [inCountry('PL'), '48 512 345 678', '+48512345678'],
   ])('%j: %j is %s', (home, given, kept) => {
     // contract: clients-14
     expect(read(given, home)).toBe(kept);
@@ -133,6 +179,16 @@ describe('a number without country code', () => {
     },
   );
 
+  test.each<[string, string, string]>([
+    ['DE', '491512345678', 'two ways'],
+    ['DE', '4915123456789', 'two ways'],
+    ['ID', '6281234567', 'two ways'],
+    ['IT', '6 12345678', 'numbering plan'],
+  ])('in %s %j is refused: it may be two telephones, or none', (country, given, words) => {
+    // contract: clients-14, clients-15
+    expect(read(given, inCountry(country))).toContain(words);
+  });
+
   test.each(['+44 20 7946 0958', '0044 20 7946 0958', '\u200e+44 20 7946 0958'])(
     'a home country does not change %j',
     (given) => {
@@ -143,6 +199,9 @@ describe('a number without country code', () => {
 
 test('a plus that was decoded to a blank is read as a plus in a parameter only', () => {
   // contract: clients-19
+  expect(phoneParameter.parse('( 254) 700 000 001')).toBe('+254700000001');
+  expect(phoneParameter.parse('\u200e 254700000001')).toBe('+254700000001');
+  expect(hasLostPlus('( 0700) 000001')).toBe(false);
   expect(phoneParameter.parse(' 254700000001')).toBe('+254700000001');
   expect(phoneParameter.safeParse(' 0700000001').success).toBe(false);
 });
