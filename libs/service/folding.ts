@@ -9,7 +9,7 @@ import anyAscii from 'any-ascii';
  */
 
 /** Raise it when what these functions return changes: accounts then folds the stored names again. */
-export const foldingVersion = 1;
+export const foldingVersion = 2;
 
 const ascii = /^\p{ASCII}*$/u;
 
@@ -21,13 +21,45 @@ export function foldCase(text: string): string {
 }
 
 /** What keyboards have for an apostrophe and Unicode calls a symbol or a letter, and the joiner inside a word (ZWNJ). */
-const apostrophes = /[\p{Sk}\u02b9-\u02df\u02e5-\u02ff\u07f4\u07f5\u200c]/gu;
+const apostrophes = /[\p{Sk}\u02b9-\u02df\u02e5-\u02ff\u07f4\u07f5\u200c\u275b-\u2760]/gu;
 /** Accents, points, and harakat. The marks of other scripts are vowels or change the letter, except Devanagari's nukta. */
 const marks =
   /[[[\p{sc=Zinh}\p{sc=Latn}\p{sc=Grek}\p{sc=Cyrl}\p{sc=Hebr}\p{sc=Arab}\p{sc=Syrc}]&&\p{M}]--[\u3099\u309a]]|\u093c|\u0640|\p{Default_Ignorable_Code_Point}/gv;
 const latinOrDigit = /(?!\p{ASCII})[\p{sc=Latn}\p{Nd}]/gu;
-/** Letters that Arabic, Persian, Urdu, and Kurdish keyboards write differently, as Lucene normalizes them. */
-const arabic: [RegExp, string][] = [
+/** Letters that Unicode has in two ways: Malayalam's chillus and Bengali's khanda ta are consonants with a virama. */
+const withVirama: Record<string, string> = {
+  ൺ: 'ണ',
+  ൻ: 'ന',
+  ർ: 'ര',
+  ൽ: 'ല',
+  ൾ: 'ള',
+  ൿ: 'ക',
+  ൔ: 'മ',
+  ൕ: 'യ',
+  ൖ: 'ഴ',
+  ൎ: 'ര',
+};
+/** A hamza before waw has three seats, by country: رءوف, رئوف, and رؤوف. */
+const hamzaBeforeWaw = /(?:[\u0649\u064a\u06cc]\p{M}*\u0654|\u0621)\p{M}*(?=\u0648)/gu;
+/**
+ * Letters that keyboards write differently: Arabic, Persian, Urdu, and Kurdish ones as Lucene normalizes them; Russian
+ * ones lack the Cyrillic letters of other languages.
+ */
+const keyboards: [RegExp, string][] = [
+  [/[ґғҕӷ]/g, 'г'],
+  [/[қҝҟҡӄ]/g, 'к'],
+  [/[ңҥӈӊ]/g, 'н'],
+  [/[үұ]/g, 'у'],
+  [/[ҳһӽӿ]/g, 'х'],
+  [/[ҷҹӌ]/g, 'ч'],
+  [/[іј]/g, 'и'],
+  [/ө/g, 'о'],
+  [/ә/g, 'а'],
+  [/є/g, 'е'],
+  [/җ/g, 'ж'],
+  [/ҙ/g, 'з'],
+  [/ҫ/g, 'с'],
+  [/ҭ/g, 'т'],
   [/\u0671/g, '\u0627'],
   [/[\u0620\u0649\u06cc\u06cd\u06ce\u06d0\u06d2]/g, '\u064a'],
   [/[\u06a9\u06aa]/g, '\u0643'],
@@ -40,10 +72,15 @@ function fold(text: string): string {
   const plain = foldCase(text.replace(apostrophes, "'").normalize('NFKD'))
     .normalize('NFKD')
     .replace(apostrophes, "'")
+    .replace(/([ൺൻർൽൾൿൔൕൖൎ])\u0d4d?/g, (_, letter: string) => `${withVirama[letter]}\u0d4d`)
+    .replaceAll('ৎ', 'ত\u09cd')
+    .replace(hamzaBeforeWaw, '\u0648')
     .replace(marks, '')
+    // Katakana as hiragana: forms ask for names in either.
+    .replace(/[\u30a1-\u30f6\u30fd\u30fe]/g, (kana) => String.fromCharCode(kana.charCodeAt(0) - 0x60))
     // Eng is n in CLDR's table of Latin letters, as Sami and Luganda are written without it.
     .replace(latinOrDigit, (letter) => (letter === 'ŋ' ? 'n' : anyAscii(letter)));
-  return arabic
+  return keyboards
     .reduce((name, [letters, letter]) => name.replace(letters, letter), plain)
     .toLowerCase()
     .normalize('NFC');
