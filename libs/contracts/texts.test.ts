@@ -48,7 +48,12 @@ describe('texts', () => {
     ['한\u3164국', 'invisible'],
     ['\u200b', 'invisible'],
     ['\u00ad\u2060', 'invisible'],
-    ['\u2800', 'visible'],
+    ['\u2800', 'invisible'],
+    ['An\u2800n', 'invisible'],
+    ['Ann\u2800', 'invisible'],
+    ['An\ufff9n', 'invisible'],
+    ['An\ufffan', 'invisible'],
+    ['An\ufffbn', 'invisible'],
     ['   ', '1 to 100'],
     ['', '1 to 100'],
   ])('a name refuses %j: %s', (value, words) => {
@@ -107,6 +112,18 @@ describe('texts', () => {
     '👩🏽\u200d💻',
     '❤️\u200d🔥',
     '🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}',
+    '❤\u200d🔥',
+    '🏳\u200d🌈',
+    '🏳\u200d⚧',
+    '👩\u200d❤\u200d👨',
+    '👩\u200d❤\u200d💋\u200d👨',
+    '👁\u200d🗨',
+    '🏴\u200d☠',
+    '👩\u200d👩',
+    '🏃🏽\u200d♀',
+    '🏃\u200d♀\u200d➡',
+    '👩🏽\u200d🤝\u200d👨🏿',
+    '🏴\u{e0075}\u{e0073}\u{e0074}\u{e0078}\u{e007f}',
     '1️⃣',
     '🇰🇪',
   ])('a description accepts %s, and a name only what has no joiner and no invisible character', (value) => {
@@ -115,7 +132,20 @@ describe('texts', () => {
     expect(name.safeParse(value).success).toBe(value === '🇰🇪');
   });
 
-  test.each(['a👨\u200d', '\u{e0067}x', '👨\u200d\u200d👩', 'a\u200db'])('a description refuses %j', (value) => {
+  test.each([
+    'a👨\u200d',
+    '\u{e0067}x',
+    '👨\u200d\u200d👩',
+    'a\u200db',
+    '1\u200d2',
+    '\u200d👩',
+    '👩\u200d🏽',
+    '🇰🇪\u200d🇺🇬',
+    '😀\u{e0068}\u{e0069}\u{e007f}',
+    '🏴\u{e0067}\u{e0062}\u{e0065}',
+    '🏴\u{e0041}\u{e0042}\u{e0043}\u{e007f}',
+    '👩\u200d\u{1faff}',
+  ])('a description refuses %j', (value) => {
     // contract: clients-12
     expect(prose.safeParse(value).success).toBe(false);
   });

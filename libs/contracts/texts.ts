@@ -25,8 +25,11 @@ const needed = new RegExp(
   `(?<=[\\p{L}\\p{M}])(?<=[${joining}])[\\u200c\\u200d](?=[${joining}])(?=[\\p{L}\\p{M}])|(?<=[${viramas}])[\\u200c\\u200d]`,
   'gu',
 );
-/** Sequences that Unicode recommends for general interchange (UTS 51): families, flags, skin tones. */
-const emoji = /\p{RGI_Emoji}/gv;
+/** One emoji with its skin tone, or the flag of a region (UTS 51, ED-14a), without regard to whether it is recommended. */
+const emojiElement =
+  '[\\p{Emoji}&&\\p{ExtPict}](?:(?<=🏴)[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]{3,6}\\u{e007f}|\\p{EMod}?\\ufe0f?)';
+/** Emoji that joiners join (UTS 51, ED-16): families, professions. Keyboards leave variation selectors out. */
+const emoji = new RegExp(`${emojiElement}(?:\\u200d${emojiElement})*`, 'gv');
 /** What only an emoji sequence, or a script that needs it, may contain: joiners and tags. */
 const marks = /\u200c|\u200d|[\u{e0000}-\u{e007f}]/u;
 
@@ -40,7 +43,8 @@ const rules: [RegExp, string][] = [
   [/\p{Cn}/u, 'must not contain code points that are no characters'],
   [/[\u200c\u200d]/, 'must have joiners (ZWJ, ZWNJ) only where the script of its letters needs them'],
 ];
-const invisible = /\p{Default_Ignorable_Code_Point}/u;
+/** Those that Unicode ignores, the empty Braille pattern, and the marks of annotations. */
+const invisible = /[\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]/u;
 /** Variation selectors after the letters that have variants, and the vowel separator of Mongolian words. */
 const variants =
   /(?<=\p{sc=Han})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]|(?<=[\p{sc=Mymr}\p{sc=Phag}\p{sc=Mani}])\ufe00|(?<=[\p{sc=Mong}&&\p{L}])[\u180b-\u180d\u180f]|(?<=[\p{sc=Mong}&&\p{L}][\u180b-\u180d\u180f]?)\u180e(?=[\p{sc=Mong}&&\p{L}])/gv;
