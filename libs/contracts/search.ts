@@ -66,7 +66,11 @@ export const searchEndpoints = {
 } satisfies EndpointRows;
 
 export const searchMessages = {
-  search_records: message.accounts.query({ q: z.string(), kinds: z.array(searchKind) }, z.array(searchHitSchema)),
+  search_records: message.accounts.query(
+    // The text as a phone number of the bank's country, if it can be one; an older gateway does not send it.
+    { q: z.string(), phone: z.string().optional(), kinds: z.array(searchKind) },
+    z.array(searchHitSchema),
+  ),
   search_postings: message.ledger.query({ q: z.string() }, z.array(searchHitSchema)),
 };
 

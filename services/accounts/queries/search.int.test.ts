@@ -69,6 +69,9 @@ test('finds a client by common notations: any word of a name, email, registratio
   for (const q of ['augusta', 'lovelace aug', 'ada.l@example.COM', '0712 345 678', '(0)712-345678', '+254 712 345678'])
     expect(hitIds(await search(q)), q).toEqual([ada]);
   for (const q of ['engines', 'company analyt', 'c-1842/X']) expect(hitIds(await search(q)), q).toEqual([company]);
+  const russian = await newClient(bank, { ...retail, contact_number: '+79123456789' });
+  const reply = await bank.send('search_records', { q: '8 912 345-67-89', phone: '+79123456789', kinds: ['client'] });
+  expect(reply?.ok && hitIds(reply.data as SearchHit[])).toEqual([russian]);
   for (const q of ['345678', '+712345678']) expect(hitIds(await search(q, ['client'])), q).toEqual([]);
   expect((await search('ada.l@example.com'))[0]).toMatchObject({ matched: 'email' });
   expect((await search('C-1842/x'))[0]).toMatchObject({ matched: 'registration_number' });

@@ -45,16 +45,19 @@ export const clientSearch = `(select 'id' as matched, ${clientColumns} from clie
 /** Searches for words anywhere in a name. It runs only if the other searches have found too few clients. */
 const wordSearch = `select 'name' as matched, ${clientColumns} from clients where ${clientFilters.q.replace('?', '$1')} limit ${maxHits}`;
 
-/** Returns the parameters of `clientSearch` for a text as it was entered. An external_id alone may begin or end with blanks. */
-export function clientSearchFor(given: string): unknown[] {
+/**
+ * Returns the parameters of `clientSearch` for a text as it was entered, and as a phone number `atHome`. An external_id
+ * alone may begin or end with blanks.
+ */
+export function clientSearchFor(given: string, atHome = given): unknown[] {
   const q = given.trim();
-  const { whole, end } = parsePhone(q);
+  const { whole, end } = parsePhone(q, atHome);
   const email = emailParameter.safeParse(q).data ?? q;
   return [q, whole, [given, q], end, nameKey(q), foldCase(email), foldCase(q)];
 }
 
-async function searchClients(pool: Pool, given: string): Promise<SearchHit[]> {
-  const { rows } = await pool.query<Matched<ClientRow>>(clientSearch, clientSearchFor(given));
+async function searchClients(pool: Pool, given: string, atHome?: string): Promise<SearchHit[]> {
+  const { rows } = await pool.query<Matched<ClientRow>>(clientSearch, clientSearchFor(given, atHome));
   const clients = new Map<string, SearchHit>();
   const add = (row: Matched<ClientRow>) => {
     if (!clients.has(row.client_id)) clients.set(row.client_id, clientHit(row));
@@ -71,13 +74,13 @@ const shortestEnd = 7;
  * Returns a phone number as numbers are stored, and the ending of a number without country code, reversed: 0712 345 678
  * also matches +254712345678. null if the text is not a phone number. Pure.
  */
-function parsePhone(q: string): { whole: string | null; end: string | null } {
+function parsePhone(q: string, atHome: string): { whole: string | null; end: string | null } {
   const digits = bareNumber(q);
   if (digits === undefined) return { whole: null, end: null };
   const whole = digits.startsWith('+') ? digits : `+${digits}`;
   const end = digits.replace(/^0+/, '');
   return {
-    whole: phone.safeParse(q).data ?? phone.safeParse(whole).data ?? whole,
+    whole: phone.safeParse(atHome).data ?? phone.safeParse(whole).data ?? whole,
     end: !digits.startsWith('+') && end.length >= shortestEnd ? [...end].reverse().join('') : null,
   };
 }
@@ -135,9 +138,12 @@ async function searchAudit(pool: Pool, q: string): Promise<SearchHit[]> {
 }
 
 /** Returns the hits of accounts for that text, of these kinds. */
-export async function searchRecords({ pool }: Read, { q, kinds }: MessageData<'search_records'>): Promise<ReplyBody> {
+export async function searchRecords(
+  { pool }: Read,
+  { q, phone: atHome, kinds }: MessageData<'search_records'>,
+): Promise<ReplyBody> {
   const found = await Promise.all([
-    kinds.includes('client') ? searchClients(pool, q) : [],
+    kinds.includes('client') ? searchClients(pool, q, atHome) : [],
     kinds.includes('account') ? searchAccounts(pool, q) : [],
     kinds.includes('audit_record') ? searchAudit(pool, q) : [],
   ]);

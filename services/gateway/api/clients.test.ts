@@ -127,6 +127,7 @@ test('DEFAULT_COUNTRY makes national numbers international in POST, PATCH, filte
   await app.inject({ method: 'PATCH', url: path, headers, payload: { ussd_phone_number: '0700000001' } });
   await app.inject({ method: 'GET', url: '/clients?ussd_phone=0700000001', headers });
   await app.inject({ method: 'GET', url: '/clients/ussd/search?ussd_phone=0700-000-001', headers });
+  await app.inject({ method: 'GET', url: '/admin/search?q=0700-000-001', headers });
   await app.close();
   const international = '+254700000001';
   expect(sent.map(({ value }) => JSON.parse(String(value)) as unknown)).toMatchObject([
@@ -134,5 +135,7 @@ test('DEFAULT_COUNTRY makes national numbers international in POST, PATCH, filte
     { changes: { ussd_phone_number: international } },
     { ussd_phone: international },
     { ussd_phone: international },
+    { q: '0700-000-001', phone: international },
+    { q: '0700-000-001' },
   ]);
 });

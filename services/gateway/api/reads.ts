@@ -2,6 +2,7 @@ import type { Account, AccountMaster, AccountReply, LedgerAccount } from '#libs/
 import { bucketForKey, bucketOfId, isId, kindFromField } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
+import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { isScan } from '#libs/contracts/searches.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
@@ -20,6 +21,8 @@ export interface ReadDependencies {
   /** The most expensive reads of the ledger. */
   scans: ConcurrencyLimit;
   metrics: Pick<GatewayMetrics, 'recent'>;
+  /** The country of phone numbers without country code; undefined: they are refused. */
+  homeCountry?: HomeCountry | undefined;
 }
 
 export interface ReadInput {

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
-import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
@@ -55,8 +54,6 @@ declare module 'fastify' {
 export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies, SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
-  /** The country of phone numbers without country code; undefined: they are refused. */
-  homeCountry?: HomeCountry | undefined;
   bodyMemoryLimit: Pick<BodyMemoryLimit, 'timed'>;
   now: () => number;
 }
