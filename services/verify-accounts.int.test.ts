@@ -129,7 +129,8 @@ const violations: [string, string, string][] = [
 async function broken(statements: string): Promise<string[]> {
   const client = await pool.connect();
   try {
-    await client.query(`begin; ${statements}`);
+    // Without the triggers that refuse such changes.
+    await client.query(`begin; set local session_replication_role = replica; ${statements}`);
     return (await checkAccounts(client)).map(({ rule }) => rule);
   } finally {
     await client.query('rollback');

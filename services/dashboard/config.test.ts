@@ -14,7 +14,7 @@ const base = {
 
 it('people sign in with the scopes of the bank, unless the settings name others', () => {
   const scopesFor = (env: Record<string, string>) => loadConfig(dashboardConfig, { ...base, ...env }).DASHBOARD_SCOPES;
-  expect(scopesFor({})).toMatch(/^openid profile clients:read .*webhooks:manage$/);
+  expect(scopesFor({})).toMatch(/^openid profile clients:read .*webhooks:manage transactions:backdate( .*)?$/);
   const named = 'openid profile api://core-banking/.default';
   expect(scopesFor({ DASHBOARD_SCOPES: named })).toBe(named);
   expect(() => scopesFor({ DASHBOARD_SCOPES: 'profile' })).toThrow(/DASHBOARD_SCOPES: must be openid/);

@@ -145,6 +145,11 @@ it('the next migration revokes rights that are no longer granted', async () => {
     'held_minor',
     'hold_expires_at',
     'hold_version',
+    'minimum_balance_minor',
+    'out_day',
+    'out_minor',
+    'per_day_out_minor',
+    'per_transaction_minor',
     'status',
     'status_version',
   ]);

@@ -91,7 +91,13 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
   };
   expect(reply).toEqual({
     ok: true,
-    data: { ...account, account_number: step?.payload['account_number'], balance: '12.50', available_balance: '12.50' },
+    data: {
+      ...account,
+      account_number: step?.payload['account_number'],
+      balance: '12.50',
+      available_balance: '12.50',
+      status_version: 1,
+    },
   });
   const number = String(step?.payload['account_number']);
   expect(number).toBe(`${number.slice(0, -1)}${luhnDigit(number.slice(4, -1))}`);

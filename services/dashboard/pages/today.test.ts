@@ -57,7 +57,7 @@ describe('the day', () => {
     [
       'none',
       'one branch <b>',
-      'API key, Large posting, Erasure of a client, Contact of a client, Webhook. Reason: one branch &lt;b&gt;',
+      'API key, Large posting, Erasure of a client, Contact of a client, Webhook, Closing of a day, Limits of an account, Earlier value date. Reason: one branch &lt;b&gt;',
     ],
     ['all', undefined, undefined],
   ])(

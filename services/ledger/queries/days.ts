@@ -37,17 +37,22 @@ export function laterEntries(time: string, day: string, nextTime = time, nextDay
 export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
   const future = on === undefined ? undefined : await futureDay(pool, on);
   if (future) return future;
-  const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
-    `with recursive ${laterEntries('$1::timestamptz', '$2::date')}, after as (
+  // Without a day, no entries are read.
+  const figures =
+    on === undefined
+      ? 'figures as (select currency, class, balance_minor as balance, debits_minor as debits from accounts)'
+      : `recursive ${laterEntries('$1::timestamptz', '$2::date')}, after as (
        select account_id, sum(change) as change, sum(amount_minor) filter (where side = 'DR') as debits from later group by account_id
      ), figures as (
        select currency, class, balance_minor - coalesce(change, 0) as balance, debits_minor - coalesce(debits, 0) as debits
        from accounts left join after using (account_id)
-     )
+     )`;
+  const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
+    `with ${figures}
      select currency, sum(debits) as debit, sum(debits + case class when 'liability' then balance else -balance end) as credit,
        coalesce(sum(balance) filter (where class = 'asset'), 0) as assets, coalesce(sum(balance) filter (where class = 'liability'), 0) as liabilities
      from figures group by currency order by currency`,
-    [on === undefined ? 'infinity' : dayLimit(on, 1), dayBounds(undefined, on)[1]],
+    on === undefined ? [] : [dayLimit(on, 1), dayBounds(undefined, on)[1]],
   );
   const data: MessageResult<'get_trial_balance'> = rows.map(({ currency, debit, credit, assets, liabilities }) => ({
     currency,
