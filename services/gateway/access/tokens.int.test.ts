@@ -190,6 +190,28 @@ const embedded = jwk(stranger.publicKey, { kid: 'stranger' });
 const good = token();
 const claims = (changes: object) => token({ claims: { ...goodClaims, ...changes } });
 
+describe('a token with the nonce of the sign-in', () => {
+  test.each<[string, () => string]>([
+    ['Keycloak before 24', () => claims({ nonce: 'n', typ: 'Bearer' })],
+    ['PingAM', () => claims({ nonce: 'n', tokenName: 'access_token', token_type: 'Bearer' })],
+    ['PingAM, by tokenName alone', () => claims({ nonce: 'n', tokenName: 'access_token' })],
+    ['Curity', () => claims({ nonce: 'n', purpose: 'access_token' })],
+    ['Cognito', () => claims({ nonce: 'n', token_use: 'access' })],
+    ['RFC 9068', () => token({ header: { typ: 'at+jwt' }, claims: { ...goodClaims, nonce: 'n' } })],
+    [
+      'RFC 9068, in full',
+      () => token({ header: { typ: 'application/AT+JWT' }, claims: { ...goodClaims, nonce: 'n' } }),
+    ],
+  ])('is accepted if it says that it is an access token: %s', async (_what, make) => {
+    expect(await (await start()).status(make())).toBe(200);
+  });
+
+  test('needs no name without a nonce, and its purpose may be any other', async () => {
+    for (const changes of [{}, { purpose: 'payments' }, { tokenName: 'mine' }, { purpose: ['a'] }])
+      expect(await (await start()).status(claims(changes))).toBe(200);
+  });
+});
+
 describe('forged and invalid tokens are 401, never 500', () => {
   test.each<[string, () => string]>([
     ['alg none', () => token({ alg: 'none', header: { kid: 'rsa' } })],
@@ -256,6 +278,13 @@ describe('forged and invalid tokens are 401, never 500', () => {
     ['a typ that only begins so', () => token({ header: { typ: 'at+jwt+x' } })],
     ['a typ that is not a string', () => token({ header: { typ: ['JWT'] } })],
     ['an ID token, by its nonce', () => claims({ nonce: 'n' })],
+    ['an ID token, by its nonce, although its typ is JWT', () => claims({ nonce: 'n', typ: 'JWT' })],
+    ['an ID token, by a nonce that is null', () => claims({ nonce: null })],
+    ['an ID token of Keycloak', () => claims({ nonce: 'n', typ: 'ID' })],
+    ['an ID token of PingAM', () => claims({ tokenName: 'id_token', token_type: 'Bearer', nonce: 'n' })],
+    ['a refresh token of PingAM', () => claims({ tokenName: 'refresh_token', token_type: 'Bearer' })],
+    ['an ID token of Curity', () => claims({ purpose: 'id' })],
+    ['a refresh token of Curity', () => claims({ purpose: 'refresh_token' })],
     ['an ID token, by the hash of the access token', () => claims({ at_hash: 'x' })],
     ['an ID token, by the hash of the code', () => claims({ c_hash: 'x' })],
     [

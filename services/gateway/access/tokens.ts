@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fastifyJwt from '@fastify/jwt';
 import type { FastifyInstance } from 'fastify';
-import { exportSPKI, type JWTHeaderParameters, type JWTPayload } from 'jose';
+import { decodeProtectedHeader, exportSPKI, type JWTHeaderParameters, type JWTPayload } from 'jose';
 import { z } from 'zod';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { AccessToken, Caller } from './caller.ts';
@@ -54,6 +54,10 @@ const accessToken = z
   .string()
   .regex(/^(bearer|access|(at\+)?jwt|access[_-]token)$/i)
   .optional();
+const notAccess = z
+  .unknown()
+  .refine((value) => !/^(id|refresh|logout)([_-]?token)?$/i.test(String(value)))
+  .optional();
 /** A visible character: two subjects that look alike must be the same. */
 const visible = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]`;
 const claimsSchema = z.object({
@@ -77,7 +81,6 @@ const claimsSchema = z.object({
   /** Only the holder of a certain key may use the token (RFC 7800), which is not verified here. */
   cnf: absent,
   // These claims occur in ID tokens and logout tokens, which some issuers sign with the same typ and audience.
-  nonce: absent,
   at_hash: absent,
   c_hash: absent,
   s_hash: absent,
@@ -86,6 +89,9 @@ const claimsSchema = z.object({
   typ: accessToken,
   token_use: accessToken,
   token_type: accessToken,
+  // PingAM and Curity name it in these, which mean something else to other issuers.
+  tokenName: notAccess,
+  purpose: notAccess,
 });
 type Claims = z.output<typeof claimsSchema>;
 
@@ -156,6 +162,7 @@ async function verifyToken(
   try {
     const payload: JWTPayload = await app.jwt.verify(token);
     const claims = claimsSchema.parse(payload);
+    if (payload['nonce'] !== undefined && !isNamedAccess(token, payload)) return undefined;
     const { iat, nbf = iat, exp } = claims;
     const [earliest, latest] = [now / 1000 - skewS, now / 1000 + skewS];
     if (exp <= earliest || iat > latest || nbf > latest || exp - iat > options.maxLifetimeS) return undefined;
@@ -170,6 +177,18 @@ async function verifyToken(
     if (originalError instanceof KeysUnavailable) throw originalError;
     return undefined;
   }
+}
+
+/**
+ * Reports whether a token says that it is an access token. Keycloak before 24 and PingAM copy the nonce of the sign-in into
+ * access tokens, too; without a name, a token with a nonce is taken for an ID token.
+ */
+function isNamedAccess(token: string, claims: JWTPayload): boolean {
+  const { typ, token_use, token_type, tokenName, purpose } = claims;
+  const type = decodeProtectedHeader(token).typ?.replace(/^application\//i, '');
+  return [type, typ, token_use, token_type, tokenName, purpose].some((name) =>
+    /^(bearer|access|at\+jwt|access[_-]token)$/i.test(String(name)),
+  );
 }
 
 /**
