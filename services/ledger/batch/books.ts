@@ -14,7 +14,6 @@ import { lockPosted } from './posted-store.ts';
 import {
   createSystemAccounts,
   lockAccounts,
-  lockClosing,
   lockSystemAccounts,
   readClockAndKnownIds,
   readTakenNumbers,
@@ -41,7 +40,6 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const { singles, originals, payouts, holdAccounts } = named;
   const cash = cashAccounts(named);
   const currencies = cashCurrencies(named);
-  if (singles.some(({ name }) => name === 'close_day')) await lockClosing(client);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
   const [customers, slots, posted, { now, known, closed }, reversals, deadLettered, outcomes, takenNumbers] =

@@ -21,6 +21,7 @@ import {
   insertDatedEntries,
   insertOutcomes,
   type KeptOutcome,
+  lockClosing,
   updateStatuses,
   writeBatch,
 } from './store.ts';
@@ -79,7 +80,10 @@ export interface BatchTimes {
 export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
   for (let collisions = 0; ; ) {
     try {
-      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids));
+      const outcome = await transaction(pool, async (client) => {
+        if (commands.some(({ name }) => name === 'close_day')) await lockClosing(client);
+        return runOnce(client, commands, slot, ids);
+      });
       if (outcome === 'again') continue;
       outcome.times.committed = performance.now();
       return outcome;
@@ -90,7 +94,10 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number, id
   }
 }
 
-/** Decides and writes batches as runBatch does, one after the other, and rolls back. Throws if they could not be committed. */
+/**
+ * Decides and writes batches as runBatch does, one after the other, and rolls back. Throws if they could not be committed.
+ * It closes days without the lock, which no posting needs to wait for, because nothing is closed.
+ */
 export function rehearseBatches(pool: Pool, batches: Command[][], slot: number): Promise<void> {
   return rehearse(pool, async (client) => {
     for (const commands of batches) await runOnce(client, commands, slot, []);

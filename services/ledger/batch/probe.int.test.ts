@@ -6,6 +6,7 @@ import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
+import { closingLock } from '../rows.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerCommands } from './commands.ts';
@@ -77,6 +78,17 @@ describe('the probe', () => {
     await probe(ledger.writes, 0);
     await probe(ledger.writes, 11);
     expect(await Promise.all(tables.map(count))).toEqual(before);
+  });
+
+  it('waits for no posting, and no posting for it', async () => {
+    const posting = await ledger.owner.connect();
+    try {
+      await posting.query(`begin; select pg_advisory_xact_lock_shared(${closingLock})`);
+      await Promise.all([probe(ledger.writes, 0), probe(ledger.writes, 11)]);
+    } finally {
+      await posting.query('rollback');
+      posting.release();
+    }
   });
 
   it.each(tables)('fails if nothing can be inserted into %s', async (table) => {
