@@ -180,7 +180,9 @@ it('a closing that is interrupted is calculated again, and the same', async () =
   const date = ago(3);
   const a = await ledger.open('Savings', '1');
   await ledger.book([deposit(a, '3', date), closing(date)]);
-  await expect(ask('get_day_closing', { date })).rejects.toThrow('day_not_found');
+  for (const name of ['get_day_closing', 'list_day_lines'])
+    await expect(ask(name, { date })).rejects.toThrow(`day ${date} is closed; its totals are being calculated`);
+  await expect(ask('get_day_closing', { date: ago(2) })).rejects.toThrow('day_not_found');
   // The process is killed while it writes: the database ends its transaction.
   const calculating = calculateClosing(ledger.writes, date, {});
   await ledger.owner.query(

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatId } from '#libs/contracts/ids.ts';
@@ -10,9 +11,10 @@ import { addDays, setCalendar } from '../domain/calendar.ts';
 import type { Books } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
-import { uuids } from '../rows.ts';
+import { closingLock, uuids } from '../rows.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { cash, replyCode, testAccount, testBooks, transfer } from '../test/test-kit.ts';
+import { laterEntries } from './days.ts';
 
 /** Compares reads by value date with sums in SQL over all entries, whatever was posted when and for which day. */
 const ledger = useLedger();
@@ -258,4 +260,43 @@ it('a statement by value date has the same totals on each page, whatever is post
   expect(second.item).toMatchObject({ ...all, entries: [{ sequence: 3 }] });
   expect(second.next).toBeUndefined();
   expect((await ask('get_statement', ofDay)).item.entry_count).toBe(3);
+});
+
+it('the balances of all accounts wait for the postings that were under way, and hold up no other', async () => {
+  // contract: days-14
+  const before = await ledger.owner.connect();
+  const after = await ledger.owner.connect();
+  const share = `begin; select pg_advisory_xact_lock_shared(${closingLock})`;
+  try {
+    await before.query(share);
+    let isAnswered = false;
+    const balances = ask('list_balances', {}).then(() => {
+      isAnswered = true;
+    });
+    await sleep(300);
+    await after.query(`set statement_timeout = 2000; ${share}`);
+    expect(isAnswered).toBe(false);
+    await before.query('commit');
+    // Not for what began later.
+    await balances;
+  } finally {
+    for (const client of [before, after]) {
+      await client.query('rollback; reset statement_timeout');
+      client.release();
+    }
+  }
+});
+
+it('a total by value date finds what was dated for other days by their day', async () => {
+  const client = await ledger.owner.connect();
+  try {
+    await client.query(`begin; insert into dated_entries select gen_random_uuid(), n, '2020-01-01' from generate_series(1, 20000) n;
+      analyze dated_entries`);
+    const later = laterEntries(`'2026-01-01'::timestamptz`, `'2026-01-01'::date`);
+    const { rows } = await client.query(`explain with recursive ${later} select * from later`);
+    expect(JSON.stringify(rows)).toContain('dated_entries_by_day');
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
 });

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DayClosing } from '#libs/contracts/days.ts';
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { idBits, isId } from '#libs/contracts/ids.ts';
@@ -5,7 +7,7 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import { readTime } from '#libs/postgres/time.ts';
 import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
 import { closingLock, placed, prefixed } from '../rows.ts';
 import { futureDay } from './balance.ts';
@@ -68,13 +70,27 @@ export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial
 /** The accounts of one page of a file. */
 const pageSize = 2000;
 
-/** Returns the database's time, before which every posting that was decided is committed. */
+const settledWithinMs = 10_000;
+
+/** The holders of the shared lock of postings. */
+const postingsStatement = `select virtualtransaction as id from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
+  and database = (select oid from pg_database where datname = current_database()) and (classid::int8 << 32) + objid::int8 = ${closingLock}`;
+
+/**
+ * Returns the database's time, before which every posting that was decided is committed or rolled back. A posting reads the
+ * time after it has taken the lock, so only those that hold it now matter. It takes no lock itself: no posting waits.
+ */
 async function settledTime(pool: Pool): Promise<string> {
-  return transaction(pool, async (client) => {
-    await client.query('select pg_advisory_xact_lock($1)', [closingLock]);
-    const { rows } = await client.query<{ now: string }>('select clock_timestamp() as now');
-    return rows[0]?.now ?? '';
-  });
+  const now = new Date(await readTime(pool)).toISOString();
+  const postings = async () => (await pool.query<{ id: string }>(postingsStatement)).rows.map(({ id }) => id);
+  const until = performance.now() + settledWithinMs;
+  for (let waiting = await postings(); waiting.length > 0; ) {
+    if (performance.now() > until) throw new Error(`postings begun before ${now} are still not committed`);
+    await sleep(10);
+    const held = new Set(await postings());
+    waiting = waiting.filter((id) => held.has(id));
+  }
+  return now;
 }
 
 /** $1: after this account, $2: currency, $3 and $4: the end of the day and the day after it, $5: posted before, $6: page size. */
@@ -132,7 +148,6 @@ export async function listBalances(
 const closingColumns = `date, closed_at, closed_by, totals, accounts_sha256, previous_hash, hash`;
 const closings = 'closed_days join day_closings using (date)';
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text);
-const notClosed = (date: string) => refused(refusal('day_not_found', `day ${date.slice(0, 40)} is not closed`));
 
 export function listDayClosings(pool: Pool, request: MessageData<'list_day_closings'>): Promise<ReplyBody> {
   return listTable<{ date: string }, unknown>(
@@ -151,8 +166,15 @@ export function listDayClosings(pool: Pool, request: MessageData<'list_day_closi
 }
 
 export async function getDayClosing(pool: Pool, { date }: MessageData<'get_day_closing'>): Promise<ReplyBody> {
-  const { rows } = await pool.query(`select ${closingColumns} from ${closings} where date::text = $1`, [date]);
-  return rows[0] ? { ok: true, data: rows[0] } : notClosed(date);
+  const { rows } = await pool.query<DayClosing | { hash: null }>(
+    `select ${closingColumns} from closed_days left join day_closings using (date) where date::text = $1`,
+    [date],
+  );
+  const [closing] = rows;
+  if (closing === undefined) return refused(refusal('day_not_found', `day ${date.slice(0, 40)} is not closed`));
+  if (closing.hash === null)
+    return refused(refusal('service_unavailable', `day ${date} is closed; its totals are being calculated`));
+  return { ok: true, data: closing };
 }
 
 /** Returns a page of the lines of a closed day, as they were hashed. */
