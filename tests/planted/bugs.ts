@@ -18,8 +18,8 @@ const relayRead = 'libs/postgres/outbox/relay-read.ts';
 const poolReachesWrite: PlantedBug['edits'] = [
   {
     file: engine,
-    find: 'runOnce(client, commands, slot, ids));',
-    replace: 'runOnce(client, commands, slot, ids, pool));',
+    find: 'return runOnce(client, commands, slot, ids);',
+    replace: 'return runOnce(client, commands, slot, ids, pool);',
   },
   {
     file: engine,
@@ -61,9 +61,14 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids));',
+        find: 'const outcome = await transaction(pool, async (client) => {',
         replace: `const early = await readTransactions(pool, commands.filter(isPosting).map(recordId));
-      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids, early));`,
+      const outcome = await transaction(pool, async (client) => {`,
+      },
+      {
+        file: engine,
+        find: 'return runOnce(client, commands, slot, ids);',
+        replace: 'return runOnce(client, commands, slot, ids, early);',
       },
       {
         file: engine,
