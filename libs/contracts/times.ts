@@ -1,3 +1,6 @@
+/** The last time there is, which some programs send with more decimals: nothing is after it. */
+const lastMs = Date.parse('9999-12-31T23:59:59.999Z');
+
 /**
  * Converts a time to UTC with three decimals. Further ones are rounded up: whatever has three decimals is before,
  * or not before, both times alike. Returns undefined for dates that do not exist (30 February) and years outside 1 to
@@ -9,7 +12,7 @@ export function utcTime(text: string): string | undefined {
   const ms = Date.parse(text);
   // Date.parse accepts 30 February as 2 March.
   if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
-  const utc = new Date(/\.\d{3}\d*[1-9]/.test(text) ? ms + 1 : ms).toISOString();
+  const utc = new Date(/\.\d{3}\d*[1-9]/.test(text) && ms < lastMs ? ms + 1 : ms).toISOString();
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
 }
 

@@ -91,7 +91,7 @@ const email: Kind = {
     'a@b',
     'a@b..co',
     'a@@b.co',
-    'a@b.co\n',
+    'a@b.co\nc',
     'a@b.co,c@d.ef',
     '<a@b.co>',
     `${'a'.repeat(250)}@b.co`,

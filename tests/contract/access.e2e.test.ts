@@ -48,11 +48,13 @@ describe('Scopes × routes', () => {
     // contract: permission-22
     expect([...scopes].sort()).toEqual([
       'accounts:import',
+      'accounts:limits',
       'accounts:read',
       'accounts:status',
       'accounts:write',
       'approvals:write',
       'audit:read',
+      'books:close',
       'books:read',
       'clients:erase',
       'clients:read',
@@ -60,6 +62,7 @@ describe('Scopes × routes', () => {
       'holds:write',
       'keys:manage',
       'ops:manage',
+      'transactions:backdate',
       'transactions:read',
       'transactions:reverse',
       'transactions:write',

@@ -358,6 +358,7 @@ describe('Accounts: GET /accounts/:account_id/entries', () => {
       currency: 'USD',
       balance_after: 13.25,
       created_at: expect.stringMatching(/Z$/),
+      effective_date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
       transaction_type: 'Withdrawal',
       description: null,
       reference: null,

@@ -151,7 +151,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         [true, 'The file was refused, and nothing was posted.'],
       ] as const) {
         await page.goto(ui('/counter/batches'));
-        await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n${isAtomic ? '\n' : ''}`));
+        await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},${isAtomic ? '30.00' : '30'}\n`));
         await page.getByLabel('Post nothing at all').setChecked(isAtomic);
         await page.getByRole('button', { name: 'Check the payments' }).click();
         await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
