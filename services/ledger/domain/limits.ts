@@ -6,7 +6,7 @@ import type { MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { dayAt } from './calendar.ts';
 import { accountNotFound, badAmount, customer, deadlineExceeded, onLoan, pastDeadline } from './checks.ts';
-import { type Books, type CommandOf, type Decision, storeReply } from './decision.ts';
+import { type Books, type CommandOf, type Decision, replyOnly, storeReply } from './decision.ts';
 import { waitsForApproval } from './four-eyes.ts';
 import { type AccountLimits, type AccountState, availableMinor, type Failure } from './records.ts';
 
@@ -75,7 +75,8 @@ function raises(before: AccountLimits, after: Pick<AccountLimits, (typeof column
 export function setLimits({ data, context }: CommandOf<'set_account_limits'>, books: Books): Decision {
   const refuse = (reason: Refusal) => storeReply(refused(reason));
   const account = customer(books, data.account_id, context.bound_client_id);
-  if (account === undefined) return refuse(accountNotFound(data.account_id));
+  // It has no Idempotency-Key, so nothing is stored for whom an account does not exist.
+  if (account === undefined) return replyOnly(refused(accountNotFound(data.account_id)));
   if (pastDeadline(context, books)) return refuse(deadlineExceeded());
   const unsuitable = onLoan(account, 'a Loan account has no limits, because nothing is paid from it');
   if (unsuitable) return refuse(unsuitable);
