@@ -16,18 +16,19 @@ const shownFields: { [N in CommandName]?: string[] } = {
   set_account_limits: ['account_id', ...limitNames],
 };
 
+/** Audited whoever requests them. */
+const alwaysAudited: ReadonlySet<CommandName> = new Set(['reverse_transaction', 'close_day', 'set_account_limits']);
+
 /**
  * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
  * reversals, closings of days, and changes of limits are audited. Deposits, withdrawals, transfers, batches, and changes of
- * holds are audited if a staff
- * user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
+ * holds are audited if a staff user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
  * Accounts audits openings and status changes.
  */
 export function auditCommand(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
   const fields = shownFields[name];
-  const isAudited =
-    name === 'reverse_transaction' || name === 'close_day' || name === 'set_account_limits' || context.staff === 'true';
+  const isAudited = alwaysAudited.has(name) || context.staff === 'true';
   const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
   if (fields === undefined || !isAudited || !isFresh) return undefined;
   const data: Record<string, unknown> =
@@ -36,15 +37,22 @@ export function auditCommand(command: Command, decision: Decision, now: string):
   return {
     ...buildAuditRecord(context, decision.reply, details, now),
     action: name,
-    resource_id:
-      name === 'release_hold'
-        ? command.data.hold_id
-        : name === 'set_account_limits'
-          ? command.data.account_id
-          : name === 'create_batch'
-            ? command.data.batch_id
-            : name === 'close_day'
-              ? command.data.date
-              : context.message_id,
+    resource_id: auditedResource(command),
   };
+}
+
+/** Returns the id of what the command is about: what it creates, unless it changes something else. */
+function auditedResource({ name, data, context }: Command): string {
+  switch (name) {
+    case 'release_hold':
+      return data.hold_id;
+    case 'set_account_limits':
+      return data.account_id;
+    case 'create_batch':
+      return data.batch_id;
+    case 'close_day':
+      return data.date;
+    default:
+      return context.message_id;
+  }
 }

@@ -56,8 +56,9 @@ export function countOut(
   { decided, time }: MessageContext,
   { now, limitsChanged }: Books,
 ): void {
+  if (account.out_day === null) return;
   const today = dayAt(now);
-  if (account.out_day === null || (decided !== undefined && dayAt(time) !== today)) return;
+  if (decided !== undefined && dayAt(time) !== today) return;
   account.out_minor = outToday(account, now) + minor;
   if (account.out_day < today) account.out_day = today;
   limitsChanged.add(account);
