@@ -25,6 +25,13 @@ import { eventually, useBank } from '../support/world.ts';
 const world = useBank({ gateways: 2 });
 const { api } = world;
 
+/** What the decision adds to a Pending posting: without an effective date in the request, the bank's day at the decision. */
+const completed = {
+  status: 'Completed',
+  currency: 'USD',
+  effective_date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/) as string,
+};
+
 const isDone = (answer: Answer) => answer.status === 200 && answer.data<RestTransaction>().status !== 'Pending';
 const untilOutcome = <T>(path: string) =>
   eventually(async () => {
@@ -166,17 +173,9 @@ describe('Time-outs: the ledger does not reply', () => {
   it('a later GET returns the outcome: Pending becomes Completed, with the same created_at', async () => {
     // contract: envelope-12, transactions-9
     const pending = (made['deposit'] as Answer).body as RestTransaction;
-    expect(await untilOutcome(`/transactions/${pending.transaction_id}`)).toEqual({
-      ...pending,
-      status: 'Completed',
-      currency: 'USD',
-    });
+    expect(await untilOutcome(`/transactions/${pending.transaction_id}`)).toEqual({ ...pending, ...completed });
     const transfer = (made['transfer'] as Answer).data<RestTransfer>();
-    expect(await untilOutcome(`/transfers/${transfer.transfer_id}`)).toEqual({
-      ...transfer,
-      status: 'Completed',
-      currency: 'USD',
-    });
+    expect(await untilOutcome(`/transfers/${transfer.transfer_id}`)).toEqual({ ...transfer, ...completed });
   });
 
   it('Pending becomes Failed if the transaction was refused', async () => {
@@ -210,7 +209,7 @@ describe('Time-outs: the ledger does not reply', () => {
       reference: 'R',
     });
     expect(answer.status).toBe(201);
-    expect(answer.body).toEqual({ ...pending, status: 'Completed', currency: 'USD' });
+    expect(answer.body).toEqual({ ...pending, ...completed });
     expect(answer.header('idempotent-replayed')).toBe('true');
   });
 

@@ -97,7 +97,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
         'select * from ledger.accounts',
         'select * from ledger.outbox',
         'select * from accounts.clients',
-        'delete from ledger.v_entries',
+        'delete from ledger.v_accounts',
         'update ledger.v_accounts set balance_minor = 0',
         'create table ledger.mine (id int)',
         'create temporary table mine (id int)',

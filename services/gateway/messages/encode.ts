@@ -43,7 +43,7 @@ export interface Command<N extends MessageName = MessageName> {
 
 const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
-/** Encodes a message of the gateway itself, not of a caller. It has no deadline: a record is never too late. */
+/** Encodes a message of the gateway itself, not of a caller. It has no deadline: a record or query is never too late. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
   const topic = topicName(prefix, messages[command.name].topic);
   return toMessage(command, { caller: nobody, requestId, traceparent: undefined }, topic, undefined);
@@ -70,9 +70,10 @@ function toMessage(
     request_id: origin.requestId,
     actor: origin.caller.actor,
     deadline,
-    // The clocks of the sender and the receiver differ. That by which the database's time is asked for may be wrong.
+    // The clocks of the sender and the receiver differ. The gateway's own queries have no limit, because by them it
+    // starts and finds out that its clock is wrong.
     reply_by:
-      messages[name].kind === 'query' && name !== 'get_time'
+      messages[name].kind === 'query' && deadline !== undefined
         ? new Date(ms + replyWaitMs + apartMs).toISOString()
         : undefined,
     idempotency_key: origin.idempotencyKey,

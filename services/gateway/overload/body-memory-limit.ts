@@ -3,8 +3,13 @@ import { Refused, unavailableBecause } from '../http/errors.ts';
 
 export type BodyMemoryLimit = ReturnType<typeof createBodyMemoryLimit>;
 
-/** The share of one caller, so that none uses up what all of them need. */
+/** The share of one caller in the memory, so that none uses up what all of them need. */
 const share = 1 / 16;
+/**
+ * The share of one caller in the time. Many short bodies, of 0.5 ms each for a client on a slow machine, are work, which
+ * other limits restrict; what this one is there for are bodies that are expensive and useless.
+ */
+const timeShare = 1 / 4;
 /** The limit for all callers together: 512 of the largest bodies. */
 export const maxHeldBytes = 32 * 1024 * 1024;
 /** The time that a caller's bodies take is counted in windows of this length. */
@@ -55,7 +60,7 @@ export function createBodyMemoryLimit(onShed: () => void, now = () => performanc
     /** Adds received bytes of a caller's body. Returns a refusal if its bodies cost too much, otherwise undefined. */
     add(actor: string, bytes: number): Refused | undefined {
       if (change(actor, bytes) > maxHeldBytes * share) return tooManyOfCaller;
-      if (spend(actor, 0) > windowMs * share)
+      if (spend(actor, 0) > windowMs * timeShare)
         return new Refused(tooLong, { 'retry-after': String(Math.ceil((endsMs - now()) / 1000)) });
       if (total <= maxHeldBytes) return undefined;
       onShed();

@@ -81,7 +81,7 @@ test('bodies are counted while they arrive: each caller may use a sixteenth of t
   expect([refusalCode('b', 10), refusalCode('c', 1), shed]).toEqual([undefined, 'service_unavailable', 2]);
 });
 
-test('the time that reading takes is counted: of each four seconds, a caller may use a sixteenth', () => {
+test('the time that reading takes is counted: of each four seconds, a caller may use one', () => {
   let at = 0;
   const held = createBodyMemoryLimit(
     () => undefined,
@@ -90,14 +90,14 @@ test('the time that reading takes is counted: of each four seconds, a caller may
   );
   const read = (actor: string, ms: number) => held.timed(actor, () => (at += ms));
   const refused = (actor: string) => held.add(actor, 1);
-  expect([refused('a'), read('a', 250), refused('a')]).toEqual([undefined, 250, undefined]);
+  expect([refused('a'), read('a', 1_000), refused('a')]).toEqual([undefined, 1_000, undefined]);
   expect(() =>
     held.timed('a', () => {
       at += 1;
       throw new Error('not JSON');
     }),
   ).toThrow('not JSON');
-  expect(refused('a')).toMatchObject({ refusal: { code: 'rate_limited' }, headers: { 'retry-after': '4' } });
+  expect(refused('a')).toMatchObject({ refusal: { code: 'rate_limited' }, headers: { 'retry-after': '3' } });
   expect(refused('b')).toBeUndefined();
   at = 3_999;
   expect(refused('a')).toMatchObject({ headers: { 'retry-after': '1' } });
