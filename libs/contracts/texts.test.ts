@@ -31,6 +31,9 @@ describe('texts', () => {
     ['1\u200d2', 'joiners'],
     ['Ann\u200da', 'joiners'],
     ['म\u200d', 'joiners'],
+    ['שְ\u200d', 'joiners'],
+    ['か\u3099\u200d', 'joiners'],
+    ['म़\u200d', 'joiners'],
     ['👨\u200d👩\u200d👧', 'joiners'],
     ['a\u2028b', 'line or paragraph'],
     ['a\u2029b', 'line or paragraph'],
@@ -86,6 +89,20 @@ describe('texts', () => {
   ])('a name accepts %s', (value) => {
     // contract: clients-11
     expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
+  });
+
+  test('a word may end in a joiner after each virama, and after no other mark', () => {
+    // contract: clients-12
+    // Canonical_Combining_Class 9 in DerivedCombiningClass.txt of Unicode 17.
+    const table =
+      '94d 9cd a4d acd b4d bcd c4d ccd d3b d3c d4d dca e3a eba f84 1039 103a 1714 1715 1734 17d2 1a60 1b44 1baa 1bab 1bf2 1bf3 2d7f a806 a82c a8c4 a953 a9c0 aaf6 abed 10a3f 11046 11070 1107f 110b9 11133 11134 111c0 11235 112ea 1134d 113ce 113cf 113d0 11442 114c2 115bf 1163f 116b6 1172b 11839 1193d 1193e 119e0 11a34 11a47 11a99 11c3f 11d44 11d45 11d97 11f41 11f42 1612f';
+    const viramas = new Set(table.split(' '));
+    const accepted: string[] = [];
+    for (let code = 0x300; code < 0xe0000; code++) {
+      const mark = String.fromCodePoint(code);
+      if (/\p{M}/u.test(mark) && name.safeParse(`a${mark}\u200d`).success) accepted.push(code.toString(16));
+    }
+    expect(accepted).toEqual([...viramas]);
   });
 
   test('a name refuses each default-ignorable character between letters, at the end, and alone', () => {

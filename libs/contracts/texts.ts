@@ -18,13 +18,21 @@ export const textWithoutNul = '^[^\\u0000]*$';
 const joining = `\\p{scx=${'Arab Syrc Mand Mong Nkoo Adlm Rohg Beng Deva Gujr Guru Knda Khmr Mlym Mymr Orya Sinh Taml Telu Tibt Bali Java Sund Cakm Newa Limb Mtei Sylo Saur Kthi Gran Tirh Sidd Modi Takr'
   .split(' ')
   .join('}\\p{scx=')}}`;
-/** The viramas of those scripts (Canonical_Combining_Class 9), after which a word may end in a joiner (RFC 5892, A.1 and A.2). */
-const viramas =
-  '\\u094d\\u09cd\\u0a4d\\u0acd\\u0b4d\\u0bcd\\u0c4d\\u0ccd\\u0d3b\\u0d3c\\u0d4d\\u0dca\\u0f84\\u1039\\u103a\\u17d2\\u1b44\\u1baa\\u1bab\\ua806\\ua82c\\ua8c4\\ua9c0\\uaaf6\\uabed\\u{11046}\\u{110b9}\\u{11133}\\u{11134}\\u{1134d}\\u{11442}\\u{114c2}\\u{115bf}\\u{1163f}\\u{116b6}';
-const needed = new RegExp(
-  `(?<=[\\p{L}\\p{M}])(?<=[${joining}])[\\u200c\\u200d](?=[${joining}])(?=[\\p{L}\\p{M}])|(?<=[${viramas}])[\\u200c\\u200d]`,
+const betweenLetters = new RegExp(
+  `(?<=[\\p{L}\\p{M}])(?<=[${joining}])[\\u200c\\u200d](?=[${joining}])(?=[\\p{L}\\p{M}])`,
   'gu',
 );
+/** Marks but the two that marks are compared with. */
+const afterMark = /([\p{M}--[\u05b0\u3099]])[\u200c\u200d]/gv;
+/**
+ * Reports whether a mark is a virama (Canonical_Combining_Class 9), after which a word may end in a joiner (RFC 5892, A.1 and
+ * A.2): normalization sorts marks by class, so it comes after one of class 8 and before one of class 10.
+ */
+const isVirama = (mark: string): boolean =>
+  `${mark}\u3099`.normalize('NFD').endsWith(mark) && `\u05b0${mark}`.normalize('NFD').startsWith(mark);
+const withoutNeeded = (value: string): string =>
+  value.replace(betweenLetters, '').replace(afterMark, (all, mark: string) => (isVirama(mark) ? mark : all));
+
 /** One emoji with its skin tone, or the flag of a region (UTS 51, ED-14a), without regard to whether it is recommended. */
 const emojiElement =
   '[\\p{Emoji}&&\\p{ExtPict}](?:(?<=🏴)[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]{3,6}\\u{e007f}|\\p{EMod}?\\ufe0f?)';
@@ -60,7 +68,7 @@ interface Form {
 function ruleBrokenBy(value: string, { lines = false, isName = false }: Form): string | undefined {
   const given = lines ? value.replaceAll('\n', ' ') : value;
   // Few texts have joiners or tags, and looking for emoji in 1 MiB of text takes a second.
-  const checked = marks.test(given) ? (isName ? given : given.replace(emoji, '')).replace(needed, '') : given;
+  const checked = marks.test(given) ? withoutNeeded(isName ? given : given.replace(emoji, '')) : given;
   const broken = rules.find(([pattern]) => pattern.test(checked))?.[1];
   return (
     broken ??
