@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { type EventType, eventHeadersSchema, events, schemaId } from '#libs/contracts/events.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
-import type { TopicName } from '#libs/contracts/topics.ts';
+import { feedTopics, type TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
@@ -171,7 +171,7 @@ describe('CloudEvents', () => {
           expect(headers).toMatchObject({ ce_subject: key, ce_dataschema: schemaId(type) });
           expect('request-id' in headers, type).toBe(!withoutRequest.includes(type));
           const others = Object.keys(headers).filter((name) => !Object.hasOwn(eventHeadersSchema.shape, name));
-          expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : []);
+          expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : feedTopics.includes(topic) ? ['mac'] : []);
           events[type].data.parse(JSON.parse(String(value)));
         }
       }
