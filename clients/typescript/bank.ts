@@ -1,6 +1,7 @@
 import type { CallOptions } from './call.ts';
 import type { TokenProvider } from './credentials.ts';
 import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
+import { createLines } from './lines.ts';
 import type { Approval, Calls, Operation } from './operations.ts';
 import { operations } from './operations.ts';
 import { createPages } from './pages.ts';
@@ -45,6 +46,7 @@ export function createBank(options: BankOptions): Bank {
       const request = buildRequest(operation, input, call);
       if (operation.page !== undefined)
         return send(sender, { ...request, accept: operation.page }, toPatience(call)).then(({ body }) => body);
+      if (operation.stream) return createLines(sender, request, () => toPatience(call));
       if (operation.paged === undefined) return one(sender, operation, request, toPatience(call), call.onHeaders);
       const readItems = ({ body }: Answer) =>
         (operation.paged === 'items' ? unwrapData(body) : [unwrapData(body)]) as unknown[];

@@ -23,3 +23,13 @@ export interface Pages<T> extends AsyncIterable<T> {
   /** All items, or the first `count`. */
   toArray(count?: number): Promise<T[]>;
 }
+
+/**
+ * A file of any length, requested when it is read: `for await (const line of bank.listBalances())`. One part of it is in
+ * memory at a time. A file that breaks off throws a NoAnswerError after its last complete line; `deadlineMs` is the time
+ * until it begins.
+ */
+export interface Lines<T> extends AsyncIterable<T> {
+  /** The same as the bank sends it: as JSON lines, whose bytes have the hash of a closed day, or as CSV. */
+  bytes(form?: 'application/x-ndjson' | 'text/csv'): AsyncIterable<Uint8Array>;
+}

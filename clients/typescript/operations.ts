@@ -1,5 +1,5 @@
 // Made from the endpoints table by `npm run generate`; not to be edited.
-import type { CallOptions, Pages } from './call.ts';
+import type { CallOptions, Lines, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
 export interface Operation {
@@ -9,6 +9,8 @@ export interface Operation {
   paged?: 'items' | 'document';
   /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
+  /** A file of any length, as JSON lines or CSV. */
+  stream?: true;
   /** The body is the resource itself. */
   bare?: true;
   /** The body is a page of this type. */
@@ -75,6 +77,8 @@ export const operations = {
   closeDay: { method: 'POST', path: '/admin/day-closings' },
   listDayClosings: { method: 'GET', path: '/admin/day-closings', paged: 'items' },
   getDayClosing: { method: 'GET', path: '/admin/day-closings/:date' },
+  listDayLines: { method: 'GET', path: '/admin/day-closings/:date/accounts', stream: true },
+  listBalances: { method: 'GET', path: '/admin/balances', stream: true },
   search: { method: 'GET', path: '/admin/search' },
   getTimeline: { method: 'GET', path: '/admin/transactions/:transaction_id/timeline' },
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
@@ -1067,6 +1071,10 @@ export interface Calls {
   listDayClosings(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<DayClosing>;
   /** Get a closed day. Scope: books:read. */
   getDayClosing(input: { date: string }, options?: CallOptions): Promise<DayClosing>;
+  /** Get the accounts with movement on a closed day. Streams JSON lines, by account_id, which never change and have the hash `accounts_sha256`, or CSV (`Accept: text/csv`). A caller may request one such file at a time; a second gets a 429. Scope: books:read. */
+  listDayLines(input: { date: string }, options?: CallOptions): Lines<DayLine>;
+  /** Get the balances of all accounts of clients on a day. Streams JSON lines, or CSV (`Accept: text/csv`): every account, by account_id, with its balance by value date at the end of the day `on`, by default the current day. All are of one moment. A caller may request one such file at a time; a second gets a 429. Scope: books:read. */
+  listBalances(input?: { on?: string; currency?: string }, options?: CallOptions): Lines<DayBalance>;
   /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
   /** Get the timeline of a transaction: request, command, entries, events. Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication. Scope: audit:read and transactions:read. */

@@ -11,8 +11,10 @@ export interface Request {
   body?: string;
   idempotencyKey?: string;
   ifMatch?: string;
-  /** The media type of the requested page, instead of JSON. */
+  /** The media type of the requested page or file, instead of JSON. */
   accept?: string;
+  /** The body is not read: the answer has it as a ReadableStream. */
+  isStream?: boolean;
 }
 
 /** The time limit of a call. `endsAt` refers to performance.now(). */
@@ -27,7 +29,7 @@ export interface Answer {
   headers: Headers;
 }
 
-/** The part of the global fetch that is used. Rejects with a TypeError, or the reason of the signal, if there is no response. */
+/** The part of the global fetch that is used; `body` is required for files of any length. Rejects with a TypeError, or the reason of the signal, if there is no response. */
 export type Fetch = (
   url: string,
   request: {
@@ -37,7 +39,7 @@ export type Fetch = (
     redirect: 'error';
     signal: AbortSignal;
   },
-) => Promise<Pick<Response, 'ok' | 'status' | 'headers' | 'text'>>;
+) => Promise<Pick<Response, 'ok' | 'status' | 'headers' | 'text'> & { body?: Response['body'] }>;
 
 export interface Sender {
   baseUrl: string;
@@ -81,11 +83,15 @@ export async function send(sender: Sender, request: Request, patience: Patience)
 async function tryOnce(
   // In a browser, fetch must not be called as a method of another object.
   { fetch = globalThis.fetch, baseUrl, credentials, attemptTimeoutMs, parse = JSON.parse }: Sender,
-  { method, path, body, idempotencyKey, ifMatch, accept }: Request,
+  { method, path, body, idempotencyKey, ifMatch, accept, isStream }: Request,
   { endsAt, signal }: Patience,
   renew: boolean,
 ): Promise<Answer | BankError | NoAnswerError> {
-  const timeout = AbortSignal.timeout(Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(endsAt - performance.now()))));
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
+    Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(endsAt - performance.now()))),
+  );
   try {
     const headers = {
       ...(await credentialHeader(credentials, renew)),
@@ -99,8 +105,10 @@ async function tryOnce(
       headers,
       body: body ?? null,
       redirect: 'error',
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
     });
+    if (response.ok && isStream === true)
+      return { status: response.status, body: response.body, headers: response.headers };
     if (response.ok && accept !== undefined)
       return { status: response.status, body: await response.text(), headers: response.headers };
     const answer = parsed(await response.text(), parse);
@@ -119,6 +127,8 @@ async function tryOnce(
         idempotencyKey,
       });
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -143,7 +153,7 @@ function isErrorBody(body: unknown): body is ErrorBody {
 }
 
 /** The cause of an error of Node's fetch is more specific than its message. */
-function failureReason({ message, cause }: TypeError | DOMException): string {
+export function failureReason({ message, cause }: TypeError | DOMException): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 

@@ -1,14 +1,20 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bankDay } from '#libs/service/formats.ts';
 import {
   type ApprovalNeededError,
   type Bank,
   BankError,
   clientCredentials,
   createBank,
+  type DayLine,
   NoAnswerError,
 } from '../../clients/typescript/index.ts';
 import { MAIN_CLIENT } from '../../tools/local/bank.ts';
@@ -202,6 +208,51 @@ describe('responses', () => {
     ]);
     const statement = await bank.getStatement({ account_id, limit: 3 }).toArray();
     expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
+  });
+
+  it('files of any length are read line by line, or as the bytes whose hash is that of the closed day', async () => {
+    const day = bankDay(Date.now() - 86_400_000);
+    await bank.createTransaction({ ...deposit(3), effective_date: day });
+    const closing = await bank.closeDay({ date: day });
+    const hash = createHash('sha256');
+    for await (const chunk of bank.listDayLines({ date: day }).bytes()) hash.update(chunk);
+    expect(hash.digest('hex')).toBe(closing.accounts_sha256);
+    const own: DayLine[] = [];
+    for await (const line of bank.listDayLines({ date: day })) if (line.account_id === account_id) own.push(line);
+    expect(own).toMatchObject([{ opening: '0.00', closing: '3.00', sum: '3.00', count: 1 }]);
+    for await (const { account_id: id, balance } of bank.listBalances({ on: day, currency: 'USD' }))
+      if (id === account_id) expect(balance).toBe('3.00');
+    const csv: string[] = [];
+    for await (const chunk of bank.listBalances({ on: day }).bytes('text/csv')) csv.push(Buffer.from(chunk).toString());
+    expect(csv.join('')).toContain(`"${account_id}"`);
+    const unknown = bank.listDayLines({ date: '2020-01-01' });
+    expect(await failure(unknown[Symbol.asyncIterator]().next())).toMatchObject({ code: 'day_not_found' });
+    // The file is abandoned after its first line, so that the next one is not the second at a time.
+    for await (const _line of bank.listBalances()) break;
+    await eventually(async () => (await bank.listBalances()[Symbol.asyncIterator]().next()).done === false);
+  });
+
+  it('a file that breaks off, or stops, is an error after its last complete line', async () => {
+    const [line, half] = ['{"account_id":"acc_1"}\n', '{"account_id":"ac'];
+    let isCut = true;
+    const server = createServer((_request, response) => {
+      response.writeHead(200).write(line + half);
+      if (isCut) setTimeout(() => response.destroy(), 100);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const options = { baseUrl, apiKey: 'any', attemptTimeoutMs: 500 };
+    for (isCut of [true, false]) {
+      const lines = createBank(options).listBalances()[Symbol.asyncIterator]();
+      expect(await lines.next()).toEqual({ done: false, value: { account_id: 'acc_1' } });
+      expect(await failure(lines.next())).toMatchObject({
+        name: 'NoAnswerError',
+        message: expect.stringMatching(`the file from ${baseUrl} broke off: ${isCut ? '' : 'no part within 500 ms'}`),
+      });
+    }
+    server.closeAllConnections();
+    server.close();
   });
 
   it('errors have a code', async () => {

@@ -22,11 +22,10 @@ const named = new Map(
 );
 
 export function operationsSource(): string {
-  // A file of any length is for a program that reads its lines as they come.
-  const table = (Object.entries(endpoints) as [EndpointName, Endpoint][]).filter(([, { shape }]) => shape !== 'stream');
+  const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
   const resources = [...named].map(([schema, name]) => declaration(name, JSON.parse(schema) as Json));
   return `// Made from the endpoints table by \`npm run generate\`; not to be edited.
-import type { CallOptions, Pages } from './call.ts';
+import type { CallOptions, Lines, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
 export interface Operation {
@@ -36,6 +35,8 @@ export interface Operation {
   paged?: 'items' | 'document';
   /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
+  /** A file of any length, as JSON lines or CSV. */
+  stream?: true;
   /** The body is the resource itself. */
   bare?: true;
   /** The body is a page of this type. */
@@ -58,7 +59,7 @@ const callName = (name: string) => name.replace(/_(\w)/g, (_, letter: string) =>
 
 function operation({ method, path, shape }: Endpoint): string {
   const paged = shape === 'page' ? ", paged: 'items'" : shape === 'document' ? ", paged: 'document'" : '';
-  return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' ? ', feed: true' : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
+  return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' || shape === 'stream' ? `, ${shape}: true` : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
 }
 
 /** An operation whose response is also available as a printed page has a separate call for the page. */
@@ -109,9 +110,11 @@ function call(name: EndpointName, endpoint: Endpoint): string {
   const answer =
     shape === 'page' || shape === 'document'
       ? `Pages<${result}>`
-      : shape === 'feed'
-        ? `Promise<{ data: ${result}[]; cursor: string }>`
-        : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
+      : shape === 'stream'
+        ? `Lines<${result}>`
+        : shape === 'feed'
+          ? `Promise<{ data: ${result}[]; cursor: string }>`
+          : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
   const { type, optional } = input(endpoint);
   return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
 }
