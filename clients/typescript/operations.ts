@@ -319,6 +319,15 @@ export interface Statement {
   entries: EntryLine[];
 }
 
+export interface AccountLimits {
+  account_id: string;
+  currency: string;
+  minimum_balance?: number;
+  per_transaction?: number;
+  per_day_out?: number;
+  out_today?: number;
+}
+
 export interface DayClosing {
   date: string;
   closed_at: string;
@@ -846,9 +855,9 @@ export interface Calls {
   /** List the status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
   /** Get the limits of an account. Scope: accounts:limits or accounts:read. */
-  getAccountLimits(input: { account_id: string }, options?: CallOptions): Promise<{ account_id: string; currency: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number; out_today?: number }>;
+  getAccountLimits(input: { account_id: string }, options?: CallOptions): Promise<AccountLimits>;
   /** Set the limits of an account. Replaces all limits: one that is left out no longer applies. They bind every later withdrawal, transfer, and hold of the account, whoever asks for it. What left the account on this day counts from its beginning. Scope: accounts:limits. */
-  setAccountLimits(input: { account_id: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number }, options?: CallOptions): Promise<{ account_id: string; currency: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number; out_today?: number }>;
+  setAccountLimits(input: { account_id: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number }, options?: CallOptions): Promise<AccountLimits>;
   /** Leave a note on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:write. */
   addAccountNote(input: { account_id: string; note: string }, options?: CallOptions): Promise<Note>;
   /** Notes on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:read. */

@@ -7,7 +7,7 @@ import { type EndpointRows, example, field, type Meanings, meaning, message } fr
 export const limitNames = ['minimum_balance', 'per_transaction', 'per_day_out'] as const;
 export type LimitName = (typeof limitNames)[number];
 
-const limitsSchema = z.object({
+export const limitsSchema = z.object({
   account_id: z.string(),
   currency: z.string(),
   minimum_balance: money.optional(),

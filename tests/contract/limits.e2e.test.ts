@@ -108,7 +108,7 @@ describe('Limits', () => {
       ).list<AuditRecord>();
       return list.length > 0 ? list : undefined;
     });
-    expect(audits).toMatchObject([{ outcome: 'success', details: { per_transaction: '10' } }]);
+    expect(audits).toMatchObject([{ outcome: 'success', details: { per_transaction: '10', before: {} } }]);
     const asked = await put(account, { per_transaction: 20 }, alice);
     expect([asked.status, asked.data<Approval>()]).toMatchObject([202, { action: 'raise_limit', status: 'Waiting' }]);
     expect((await get(account)).data()).toMatchObject({ per_transaction: 10 });
@@ -119,5 +119,11 @@ describe('Limits', () => {
       outcome: { status: 'success', data: { per_transaction: 20 } },
     });
     expect((await get(account)).data()).toMatchObject({ per_transaction: 20 });
+    await eventually(async () => {
+      const list = (
+        await api.get(`/admin/audit?resource_id=${account.account_id}&action=set_account_limits`)
+      ).list<AuditRecord>();
+      return list.some(({ details }) => JSON.stringify(details['before']) === '{"per_transaction":"10.00"}');
+    });
   });
 });

@@ -107,6 +107,8 @@ export interface Decision {
   statusChanged?: AccountState;
   hold?: HoldChange;
   closedDay?: ClosedDay;
+  /** What a change replaced, for its audit record. */
+  replaced?: Record<string, unknown>;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
   /**

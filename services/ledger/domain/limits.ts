@@ -94,9 +94,20 @@ export function setLimits({ data, context }: CommandOf<'set_account_limits'>, bo
   }
   if (isUnapproved(context, 'raise_limit') && raises(account, limits))
     return waitsForApproval(context, 'raise_limit', books);
+  const replaced = shownLimits(account);
   Object.assign(account, limits);
   books.limitsChanged.add(account);
-  return storeReply({ ok: true, data: toLimits(account, books.now) });
+  return { ...storeReply({ ok: true, data: toLimits(account, books.now) }), replaced };
+}
+
+/** Returns the limits that are set, as decimals. */
+function shownLimits(account: AccountLimits & Pick<AccountState, 'currency'>): Partial<Record<LimitName, string>> {
+  return Object.fromEntries(
+    limitNames.flatMap((name) => {
+      const minor = account[columns[name]];
+      return minor === null ? [] : [[name, fromMinor(minor, account.currency)]];
+    }),
+  );
 }
 
 /** Converts the limits of an account to those in replies. */
@@ -105,15 +116,11 @@ export function toLimits(
   now: string,
 ): MessageResult<'get_account_limits'> {
   const { account_id, currency } = account;
-  const given = limitNames.flatMap((name) => {
-    const minor = account[columns[name]];
-    return minor === null ? [] : [[name, fromMinor(minor, currency)] as const];
-  });
   const isCounted = account.per_day_out_minor !== null;
   return {
     account_id,
     currency,
-    ...Object.fromEntries(given),
+    ...shownLimits(account),
     ...(isCounted && { out_today: fromMinor(outToday(account, now), currency) }),
   };
 }

@@ -14,6 +14,7 @@ import { entrySchema } from '#libs/contracts/entries.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { cloudEventSchema } from '#libs/contracts/event-feed.ts';
 import { capturedHoldSchema, holdSchema } from '#libs/contracts/holds.ts';
+import { limitsSchema } from '#libs/contracts/limits.ts';
 import { noteSchema } from '#libs/contracts/notes.ts';
 import { operationsSchema, verificationSchema } from '#libs/contracts/operations.ts';
 import { searchHitSchema } from '#libs/contracts/search.ts';
@@ -77,6 +78,7 @@ const named = new Map<z.ZodType, string>([
   [entryLineSchema, 'EntryLine'],
   [balanceAtSchema, 'BalanceAt'],
   [statementSchema, 'Statement'],
+  [limitsSchema, 'AccountLimits'],
   [dayClosingSchema, 'DayClosing'],
   [dayLineSchema, 'DayLine'],
   [dayBalanceSchema, 'DayBalance'],
