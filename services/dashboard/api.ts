@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { BankError, NoAnswerError } from '../../clients/typescript/errors.ts';
+import { readFile } from '../../clients/typescript/lines.ts';
 import { type Answer, type Fetch, type Request, send } from '../../clients/typescript/send.ts';
 
 /** Numbers are given as their source text, so that no digit of an amount is lost. */
@@ -47,8 +48,8 @@ const maxResponseBytes = 32 * 1024 * 1024;
 /** Connections are kept open between requests; that is fetch's default. */
 const boundedFetch: Fetch = async (url, request) => {
   const response = await fetch(url, request);
-  const { ok, status, headers } = response;
-  return { ok, status, headers, text: () => readText(response) };
+  const { ok, status, headers, body } = response;
+  return { ok, status, headers, body, text: () => readText(response) };
 };
 
 /** Returns the body. Rejects with a TypeError, like fetch, if it is too large. */
@@ -84,8 +85,8 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
         headers: { ...request.headers, 'x-request-id': caller.id, 'x-forwarded-for': caller.ip },
       });
     const sender = { baseUrl: url, credentials: { token }, attempts: 1, attemptTimeoutMs: timeoutMs, fetch, parse };
-    const once = (request: Request) =>
-      send(sender, request, { endsAt: performance.now() + timeoutMs, signal: undefined });
+    const patience = () => ({ endsAt: performance.now() + timeoutMs, signal: undefined });
+    const once = (request: Request) => send(sender, request, patience());
     let isAsked = false;
     const answered = (request: Request): Promise<Answer> => {
       isAsked = true;
@@ -113,6 +114,17 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
         const { body, headers } = await answered({ method: 'GET', path, accept: 'text/html' });
         return { text: String(body), policy: headers.get('content-security-policy') ?? "default-src 'none'" };
       },
+      /** Returns a file of any length as it arrives. Rejects if the API refuses it; a file that breaks off throws. */
+      async getFile(path: string, accept: string): Promise<AsyncIterable<Uint8Array>> {
+        isAsked = true;
+        const request = { method: 'GET', path, accept } as const;
+        const file = readFile(sender, request, patience());
+        const first = await file.next().catch((error: unknown) => Promise.reject(toRefusal(request, error)));
+        return (async function* () {
+          if (first.done !== true) yield first.value;
+          yield* file;
+        })();
+      },
       /** With an idempotency key, sending a form twice has one effect. */
       post: <T>(path: string, body: object, key?: string) =>
         call<T>({
@@ -121,6 +133,7 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
           body: JSON.stringify(body),
           ...(key !== undefined && { idempotencyKey: key }),
         }),
+      put: <T>(path: string, body: object) => call<T>({ method: 'PUT', path, body: JSON.stringify(body) }),
       /** `ifMatch`: the only version to which the change applies. */
       patch: <T>(path: string, body: object, ifMatch?: string) =>
         call<T>({ method: 'PATCH', path, body: JSON.stringify(body), ...(ifMatch !== undefined && { ifMatch }) }),

@@ -16,10 +16,12 @@ import { addBatches } from './pages/batches.ts';
 import { addBooks } from './pages/books.ts';
 import { addClients } from './pages/clients.ts';
 import { addCounter } from './pages/counter.ts';
+import { addDays } from './pages/days.ts';
 import { addErasure } from './pages/erasure.ts';
 import { addFind } from './pages/find.ts';
 import { addHolds } from './pages/holds.ts';
 import { addKeptForm } from './pages/kept-form.ts';
+import { addLimits } from './pages/limits.ts';
 import { addNotes } from './pages/notes.ts';
 import { addOperations } from './pages/operations.ts';
 import { addReversal } from './pages/reversal.ts';
@@ -63,6 +65,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
   addNotes,
   addAccounts,
   addStatement,
+  addLimits,
   addHolds,
   addTransactions,
   addReversal,
@@ -70,6 +73,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
   addApiKeys,
   addWebhooks,
   addBooks,
+  addDays,
   addOperations,
   addApprovals,
   addAudit,

@@ -181,4 +181,60 @@ describeInBrowser('approvals in the dashboard', () => {
       expect([...admin.complaints, ...manager.complaints]).toEqual([]);
     });
   });
+
+  describe('an earlier value date, higher limits, and the closing of a day', () => {
+    const ago = (days: number) => new Date(Date.now() + 3 * 3_600_000 - days * 86_400_000).toISOString().slice(0, 10);
+
+    it('wait for a second person, who sees the day with the requests that its closing makes impossible', async () => {
+      const account = await world.api.newAccount({ initial_deposit: 100 });
+      await world.api.send('PUT', `/accounts/${account.account_id}/limits`, { body: { per_day_out: 50 } });
+      const manager = await as('manager');
+      const { page } = manager;
+      await page.goto(ui(`/counter/${account.account_id}/deposit`));
+      await page.getByLabel('Amount in USD').fill('12');
+      await page.getByLabel('Value date').fill(ago(3));
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByRole('button', { name: /^Deposit/ }).click();
+      await page.getByText('Waiting for approval.').waitFor();
+      const dated = page.url();
+
+      await page.goto(ui(`/accounts/${account.account_id}/limits`));
+      await page.getByLabel('Most out per day, in USD').fill('75.50');
+      await page.getByRole('button', { name: 'Change the limits' }).click();
+      await page.getByText('Waiting for approval.').waitFor();
+      const raised = page.url();
+
+      await page.goto(ui('/books/days'));
+      await page.getByRole('button', { name: `Close ${ago(1)}` }).click();
+      await page.getByRole('checkbox').check();
+      await page.getByText('1 request with a value date up to this day waits').waitFor();
+      await expectFine(page, 'day-closing-affected');
+      await page.getByRole('button', { name: 'Close the day' }).click();
+      await page.getByText('Waiting for approval.').waitFor();
+      const closing = page.url();
+
+      const admin = await as('admin');
+      await admin.page.goto(closing);
+      await admin.page.getByText('1 request with a value date up to this day waits').waitFor();
+      await admin.page.getByRole('region', { name: `Books of ${ago(1)}` }).waitFor();
+      await expectFine(admin.page, 'approval-day');
+      for (const url of [dated, raised, closing]) {
+        await admin.page.goto(url);
+        if (url === raised) {
+          const row = admin.page.getByRole('row', { name: 'At most out per day' });
+          expect(plain(await row.innerText())).toMatch(/50\.00 USD\s+75\.50 USD/);
+          await expectFine(admin.page, 'approval-limits');
+        }
+        await admin.page.getByRole('button', { name: 'Approve' }).click();
+        await admin.page.getByText('It has been done.').waitFor();
+      }
+      await admin.page.getByRole('link', { name: ago(1), exact: true }).click();
+      await admin.page.getByRole('heading', { level: 1, name: `Closed day ${ago(1)}` }).waitFor();
+      expect((await world.api.get(`/accounts/${account.account_id}/limits`)).data()).toMatchObject({
+        per_day_out: 75.5,
+      });
+      expect(await world.api.balance(account.account_id)).toBe(112);
+      expect([...manager.complaints, ...admin.complaints]).toEqual([]);
+    });
+  });
 });

@@ -1,6 +1,7 @@
 import { describeInBrowser, useDashboard } from '../support/browser.ts';
 import { useBank } from '../support/world.ts';
 import { testBatches } from './batches.ts';
+import { testDays } from './days.ts';
 import { testTasks } from './tasks.ts';
 
 /**
@@ -11,4 +12,5 @@ describeInBrowser('the tasks of staff in the dashboard', () => {
   const dashboard = useDashboard(useBank({ dashboards: 1 }));
   testTasks(dashboard);
   testBatches(dashboard);
+  testDays(dashboard);
 });

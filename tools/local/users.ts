@@ -49,6 +49,9 @@ export const users: readonly User[] = [
       'books:read',
       'ops:manage',
       'approvals:write',
+      'accounts:limits',
+      'transactions:backdate',
+      'books:close',
     ],
   },
   {

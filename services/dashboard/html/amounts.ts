@@ -1,5 +1,5 @@
 import { currencies, currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import { bankLocale, decimalMark, groupMark } from '#libs/service/formats.ts';
+import { bankLocale, decimalMark, groupMark, plainMoney } from '#libs/service/formats.ts';
 
 /** Parses amounts that people type. */
 
@@ -246,6 +246,25 @@ export function sumText(a: string, b: string, currency: string, sign: 1n | -1n):
     throw new RangeError('an amount from the API is invalid in its currency');
   return fromMinor(x + sign * y, currency);
 }
+
+/** Returns the second amount less the first, of which either may be more than one operation can have. Pure. */
+export function amountBetween(from: string, to: string, currency: string): string {
+  const minor = (decimal: string) => BigInt(plainMoney(decimal, currency).replace('.', ''));
+  return fromMinor(minor(to) - minor(from), currency);
+}
+
+/**
+ * Parses the amount of a limit, which may be 0. Returns undefined for an empty text, which means no limit.
+ */
+export function typedLimit(typed: string, currency: string): TypedAmount | undefined {
+  const text = typed.trim();
+  if (text === '') return undefined;
+  return /^0+([.,]0*)?$/.test(text) ? { amount: '0' } : typedAmount(text, currency);
+}
+
+/** Returns the amount as it is shown in a field, so that it is read again as the same amount; nothing for nothing. */
+export const fieldAmount = (decimal: string | undefined, currency: string): string =>
+  decimal === undefined ? '' : plainMoney(decimal, currency).replace('.', decimalMark());
 
 /** Returns a JSON number with exactly these digits. Anything else is sent as a string, which the API rejects. */
 export function jsonNumber(text: string): unknown {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { bankDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import {
@@ -65,6 +66,8 @@ export interface Field {
   type?: 'text' | 'tel' | 'date' | 'textarea';
   inputMode?: 'decimal' | 'email';
   maxLength?: number;
+  /** The latest day. */
+  max?: string;
   /** True if the field has the focus when the page opens. */
   isFocused?: boolean;
   /** The id of a datalist with suggestions. */
@@ -92,7 +95,7 @@ export function showField(field: Field, values: URLSearchParams, wrong: Wrong): 
       return html`<select name="${field.name}"${required}${attributes}>${showOptions(field.options, value)}</select>`;
     if (field.type === 'textarea')
       return html`<textarea name="${field.name}" rows="3"${length}${required}${attributes}>${value}</textarea>`;
-    return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${list}${length}${required}${focus}${attributes}>`;
+    return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${list}${length}${field.max !== undefined && html` max="${field.max}"`}${required}${focus}${attributes}>`;
   }
 }
 
@@ -123,6 +126,20 @@ export const descriptionField = (hint: string): Field => ({
   maxLength: 255,
   hint,
 });
+
+/** The value date of a posting, for people who may give another day than the current one. */
+export const valueDateField = ({ person, now }: PageRequest): Field[] =>
+  person.scopes.has('transactions:backdate')
+    ? [
+        {
+          name: 'effective_date',
+          label: 'Value date',
+          type: 'date',
+          max: bankDay(now),
+          hint: 'Empty: today. An earlier day may need a second person.',
+        },
+      ]
+    : [];
 
 /** Returns the trimmed values of these fields that are not empty. The API decides what is valid. */
 export function enteredIn(names: readonly string[], values: URLSearchParams): Record<string, string> {

@@ -207,7 +207,7 @@ export function addDownload(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  make: (visit: PageRequest) => Promise<AsyncIterable<string>>,
+  make: (visit: PageRequest) => Promise<AsyncIterable<string | Uint8Array>>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, request, reply) => {
     const lines = await make(visit);
@@ -228,13 +228,14 @@ const exportedFile = (path: string): string =>
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
 async function recordExport({ routeOptions }: FastifyRequest, { api, query, params }: PageRequest): Promise<void> {
+  const { date, ...others } = params;
   await api.post('/admin/activities', {
     action: 'export',
     outcome: 'success',
-    resource_id: Object.values(params)[0] ?? null,
+    resource_id: Object.values(others)[0] ?? null,
     file: exportedFile(routeOptions.url ?? ''),
     filters: Object.fromEntries(
-      [...query]
+      [...query, ...(date === undefined ? [] : [['on', date] as const])]
         .map(([name, value]) => [name.replace(/_day$/, ''), value.slice(0, 500)] as const)
         .filter(([name]) => queryNames.has(name)),
     ),

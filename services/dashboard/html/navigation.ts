@@ -22,6 +22,8 @@ const approvalScopes: readonly Scope[] = [
   'transfers:write',
   'holds:write',
   'accounts:write',
+  'accounts:limits',
+  'books:close',
 ];
 
 /** The sections of the dashboard. */
@@ -61,7 +63,8 @@ const navigation: readonly Section[] = [
   {
     url: '/admin/ui/books',
     title: 'Books',
-    about: 'Trial balance per currency, Teller and Vault, the last check of every entry, postings over time.',
+    about:
+      'Trial balance per currency, Teller and Vault, closed days, the last check of every entry, postings over time.',
     scope: 'books:read',
   },
   {

@@ -1,6 +1,6 @@
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { amountText, dayEndingAt, fullTimeText, timeText } from '#libs/service/formats.ts';
+import { amountText, bankDay, dayEndingAt, fullTimeText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 
 /** Shows values on pages. */
@@ -20,6 +20,16 @@ export function showUntil(iso: string): Html {
   const day = dayEndingAt(iso);
   return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(day, iso)}`;
 }
+
+/** Returns the value date of a posting if it is not the bank's day of that time. */
+export const otherValueDate = (row: { effective_date?: string | undefined; created_at: string }): string | false =>
+  row.effective_date !== undefined && row.effective_date !== bankDay(Date.parse(row.created_at)) && row.effective_date;
+
+/** Shows the time of a posting, and its value date if that is another day. */
+export const showPosted = (row: Parameters<typeof otherValueDate>[0]): Html => {
+  const day = otherValueDate(row);
+  return html`${showTime(row.created_at)}${day !== false && html`<br><span class="quiet whole">value date ${day}</span>`}`;
+};
 
 /** Shows the time with its offset from UTC, for pages that do not name the zone of their times. */
 export function showFullTime(iso: string | null): Html {

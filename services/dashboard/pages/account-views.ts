@@ -23,6 +23,7 @@ import {
   ownNames,
   parts,
   showFullTime,
+  showPosted,
   showStatus,
   showTime,
   table,
@@ -75,7 +76,7 @@ export function movementTable(
   return table<EntryLine>(
     caption,
     [
-      { title: 'Posted', show: (row) => idLink(row.transaction_id, showTime(row.created_at)) },
+      { title: 'Posted', show: (row) => idLink(row.transaction_id, showPosted(row)) },
       {
         title: 'What',
         show: ({ transaction_type, counterparty_account_id, counterparty_account_number, description, reference }) =>
@@ -95,7 +96,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
     'Entries',
     [
       numeric('No.', (row) => String(row.sequence)),
-      { title: 'Posted', sort, show: (row) => showTime(row.created_at) },
+      { title: 'Posted', sort, show: showPosted },
       numeric('Debit', (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Credit', (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : '')),
       numeric('Balance after', (row) => amountText(row.balance_after, row.currency)),
@@ -127,6 +128,7 @@ const pages = [
   ['/entries', 'Entries', 'transactions:read'],
   ['/holds', 'Holds', 'transactions:read'],
   ['/statement', 'Statement', 'transactions:read'],
+  ['/limits', 'Limits', 'accounts:read'],
   ['/history', 'Status history', 'accounts:read'],
 ] as const;
 
@@ -161,9 +163,11 @@ export function addPart<Row>(
 export interface OwnedAccount extends Owned {
   /** The latest change of its status. */
   lastChange: StatusTransition | undefined;
+  /** Its limits in words, if it has any and they are shown. */
+  limits?: Html | undefined;
 }
 
-export function accountFacts({ account, owner, lastChange }: OwnedAccount): Html {
+export function accountFacts({ account, owner, lastChange, limits }: OwnedAccount): Html {
   const { balance, available_balance, currency, account_type } = account;
   const isHeld = account_type !== 'Loan' && available_balance !== undefined && available_balance !== balance;
   return facts([
@@ -180,6 +184,7 @@ export function accountFacts({ account, owner, lastChange }: OwnedAccount): Html
     ['Status', showStatus(account.status)],
     ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
     ['Type', account_type],
+    ['Limits', limits],
     ...ownNames(account),
     ['Id', idText(account.account_id)],
     ['Opened', showFullTime(account.created_at)],

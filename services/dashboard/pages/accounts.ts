@@ -41,6 +41,7 @@ import {
 } from './account-views.ts';
 import { counterActions } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
+import { limitsOn } from './limits.ts';
 import { showNotes } from './notes.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
@@ -101,7 +102,7 @@ async function showAccount(visit: PageRequest) {
   const { api, person, query } = visit;
   const account = await readAccount(visit, visit.id);
   const id = account.account_id;
-  const [owner, movements, history, holds, notes] = await Promise.all([
+  const [owner, movements, history, holds, notes, limits] = await Promise.all([
     readHolder(visit, account),
     person.scopes.has('transactions:read')
       ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
@@ -109,13 +110,14 @@ async function showAccount(visit: PageRequest) {
     api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
     holdsOn(visit, account),
     showNotes(visit, 'accounts', id),
+    limitsOn(visit, account),
   ]);
   const names = await readKeyNames(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
       'The account',
-      html`${accountFacts({ account, owner, lastChange: history.data[0] })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
+      html`${accountFacts({ account, owner, lastChange: history.data[0], limits })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
       html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
@@ -127,6 +129,7 @@ ${notes}
 export const entryColumns: CsvColumn<Entry>[] = [
   'sequence',
   'created_at',
+  'effective_date',
   'side',
   { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
   'currency',

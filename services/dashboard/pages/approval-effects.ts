@@ -3,7 +3,6 @@ import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
-import { limitNames } from '#libs/contracts/limits.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText } from '#libs/service/formats.ts';
@@ -13,6 +12,7 @@ import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
 import { fieldWords, idLink, type ShownChange } from '../html/show.ts';
 import { clientName } from './client-views.ts';
+import { limitChanges } from './limits.ts';
 
 /** What an approval would change, from the request and from what is true now, as far as the person may see it. */
 
@@ -41,10 +41,8 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
       return [
         await ofClient(visit, String(body['client_id']), `${String(body['account_type'])} account`, null, opened(body)),
       ];
-    case 'set_account_limits': {
-      const limits = Object.fromEntries(limitNames.map((name) => [name, body[name]]));
-      return fieldChanges(limits, await read<Body>(visit, `/accounts/${id}/limits`));
-    }
+    case 'set_account_limits':
+      return limitChanges(body, await read(visit, `/accounts/${id}/limits`));
     case 'close_day':
       return [];
     case 'create_api_key':

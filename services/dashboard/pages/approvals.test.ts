@@ -115,6 +115,46 @@ describe('approvals', () => {
     expect([blind.includes('10.50'), blind.includes('+1500.00')]).toEqual([false, true]);
   });
 
+  it('of the closing of a day show what it means, the books of the day, and requests that it makes impossible', async () => {
+    const request = {
+      operation: 'close_day',
+      method: 'POST',
+      path: '/admin/day-closings',
+      body: { date: '2026-01-31' },
+    };
+    const closing = { action: 'close_day', summary: 'Close the day 2026-01-31', request };
+    const dated = (effective_date: string) => ({
+      ...waiting,
+      request: { ...waiting.request, body: { ...waiting.request.body, effective_date } },
+    });
+    answers['list_approvals'] = ok({ items: [dated('2026-01-30'), dated('2026-02-01'), waiting] });
+    answers['get_approval'] = shownAs(closing);
+    const { get } = made.signedIn('approvals:write books:read books:close');
+    const { body } = await get(url);
+    expect(body).toContain('nothing is posted with the value date 2026-01-31 or an earlier one');
+    expect(body).toContain('<strong>1</strong> request with a value date');
+    expect(body).toContain('hx-get="/admin/ui/books/days/2026-01-31/preview"');
+    expect((await made.signedIn('approvals:write').get(url)).body).not.toContain('/preview');
+    answers['get_approval'] = shownAs({ ...closing, status: 'Approved', outcome: { status: 'success', data: {} } });
+    expect((await get(url)).body).toContain('<a href="/admin/ui/books/days/2026-01-31">2026-01-31</a>');
+  });
+
+  it('of higher limits show those of now and those asked for', async () => {
+    answers['get_account_limits'] = ok({ account_id: ids.account, currency: 'USD', per_day_out: '50.00' });
+    answers['get_approval'] = shownAs({
+      action: 'raise_limit',
+      request: {
+        operation: 'set_account_limits',
+        method: 'PUT',
+        path: `/accounts/${ids.account}/limits`,
+        body: { per_transaction: '75.5' },
+      },
+    });
+    const text = withoutBlanks((await made.signedIn(`${all} accounts:limits`).get(url)).body).replace(/<[^>]*>/g, ' ');
+    expect(text).toMatch(/At most per posting\s+no limit\s+75\.50 USD/);
+    expect(text).toMatch(/At most out per day\s+50\.00 USD\s+no limit/);
+  });
+
   it('show amounts in the bank’s format, except in texts that people have written', async () => {
     setBankFormats({ timeZone: 'UTC', locale: 'de-DE' });
     const { get } = made.signedIn('approvals:write');

@@ -29,6 +29,7 @@ import {
 } from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
 import { findEffects } from './approval-effects.ts';
+import { dayPreview, daysUrl, showAffected } from './days.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
@@ -129,13 +130,23 @@ const readNames = (visit: PageRequest, rows: readonly Approval[]) =>
 
 async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
-  const [accounts, names, effects] = await Promise.all([
+  const isWaiting = approval.status === 'Waiting';
+  const [accounts, names, effects, day] = await Promise.all([
     readAccounts(visit, [approval]),
     readNames(visit, [approval]),
-    approval.status === 'Waiting' ? findEffects(visit, approval) : [],
+    isWaiting ? findEffects(visit, approval) : [],
+    isWaiting && showDay(visit, approval),
   ]);
-  const content = approvalPage(visit, approval, { accounts, names, effects }, wrong);
+  const content = approvalPage(visit, approval, { accounts, names, effects, day }, wrong);
   return { title: summarize(approval, accounts), content };
+}
+
+/** For the closing of a day: what it means, and the books of the day if the person may see them. */
+async function showDay(visit: PageRequest, { request: { operation, body } }: Approval): Promise<Html | false> {
+  if (operation !== 'close_day') return false;
+  const day = String(body['date']);
+  return html`<p>After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
+${await showAffected(visit, day)}${visit.person.scopes.has('books:read') && dayPreview(day)}`;
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
@@ -253,6 +264,8 @@ interface Facts {
   names: KeyNames;
   /** While it is waiting: what it would change now. */
   effects: ShownChange[];
+  /** While it is waiting: the day that it would close. */
+  day: Html | false;
 }
 
 /**
@@ -262,7 +275,7 @@ interface Facts {
 function approvalPage(
   visit: PageRequest,
   approval: ShownApproval,
-  { accounts, names, effects }: Facts,
+  { accounts, names, effects, day }: Facts,
   wrong: Wrong,
 ): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
@@ -291,7 +304,7 @@ ${desk(
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}`,
-  html`${effects.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects)}`}
+  html`${effects.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects)}`}${day}
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
@@ -321,7 +334,7 @@ ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500,
 
 const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'client_id', 'webhook_id'];
 
-function showOutcome({ status, outcome }: Approval): Html | false {
+function showOutcome({ status, outcome, request }: Approval): Html | false {
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
@@ -334,5 +347,6 @@ function showOutcome({ status, outcome }: Approval): Html | false {
   const id = ids
     .map((name) => made[name])
     .find((value) => typeof value === 'string' && resourcePage(value) !== undefined);
-  return html`<p class="notice" role="status"><strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}</p>`;
+  const day = request.operation === 'close_day' && String(request.body['date']);
+  return html`<p class="notice" role="status"><strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}</p>`;
 }

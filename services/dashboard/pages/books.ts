@@ -10,6 +10,7 @@ import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { loaded, numeric, refreshed, showFullTime, showOptions, showVerdict, table } from '../html/show.ts';
+import { bookParts } from './days.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -33,7 +34,10 @@ export function addBooks(app: FastifyInstance): void {
     ];
     const figures = html`<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(last, names, person)}`;
-    return { assets: chartAssets, content: html`${balance}${refreshed('books', url, 30, now, figures)}${postings}` };
+    return {
+      assets: chartAssets,
+      content: html`${bookParts('books')}${balance}${refreshed('books', url, 30, now, figures)}${postings}`,
+    };
   });
   addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');

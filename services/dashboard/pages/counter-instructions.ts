@@ -49,6 +49,7 @@ export const instructionSchema = z.object({
   currency: z.string(),
   reference: z.string(),
   description: z.string(),
+  effective_date: z.string().optional(),
   idempotency_key: z.string(),
 });
 export type Instruction = z.infer<typeof instructionSchema>;
@@ -58,7 +59,9 @@ export function toRequest(instruction: Instruction): { path: string; body: objec
   const { kind, account_id, other_id = '', from_other = false, currency } = instruction;
   const amount = jsonNumber(instruction.amount);
   const texts = (names: readonly ('reference' | 'description')[]) =>
-    Object.fromEntries(names.flatMap((name) => (instruction[name] === '' ? [] : [[name, instruction[name]]])));
+    Object.fromEntries(
+      [...names, 'effective_date' as const].flatMap((name) => (instruction[name] ? [[name, instruction[name]]] : [])),
+    );
   if (!hasOther(kind)) {
     const transaction_type = kind === 'deposit' ? 'Deposit' : 'Withdrawal';
     return {
@@ -97,6 +100,12 @@ export function moneyDirection(
 
 export const availableBalance = ({ available_balance, balance }: Account): string => available_balance ?? balance;
 
+/** Why a value date is refused. */
+export const valueDateRefusals: Readonly<Record<string, string>> = {
+  day_closed: 'The books of this value date are closed. Choose a later day.',
+  invalid_effective_date: 'The bank does not accept this value date: it is too early, or has not come yet.',
+};
+
 /** Returns the reason of a refusal, in words for a clerk. Pure. */
 export function refusalText(
   code: string,
@@ -123,6 +132,10 @@ export function refusalText(
       : 'This is more than is still owed.',
     balance_limit_exceeded: 'The balance would be larger than the bank allows.',
     amount_too_large: 'This is more than the bank accepts in one operation.',
+    limit_exceeded: from
+      ? `A limit of account ${from.account_number} does not allow this.`
+      : 'A limit of the account does not allow this.',
+    ...valueDateRefusals,
     account_not_found: 'The account does not exist.',
     destination_refused: 'The destination account cannot accept this payment.',
     insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',

@@ -2,14 +2,34 @@ import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankName } from '#libs/service/formats.ts';
+import { amountText, bankDay, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { amountField, descriptionField, referenceField, showFields, showForm, type Wrong } from '../html/forms.ts';
+import {
+  amountField,
+  descriptionField,
+  type Field,
+  referenceField,
+  showFields,
+  showForm,
+  valueDateField,
+  type Wrong,
+} from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
-import { desk, facts, idLink, numeric, parts, resourcePage, showFullTime, showStatus, table } from '../html/show.ts';
+import {
+  desk,
+  facts,
+  idLink,
+  numeric,
+  otherValueDate,
+  parts,
+  resourcePage,
+  showFullTime,
+  showStatus,
+  table,
+} from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import {
@@ -122,10 +142,10 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
-  return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form)));
+  return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit))));
 }
 
-function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts): Html {
+function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts, valueDate: Field[]): Html {
   const isLoan = account.account_type === 'Loan';
   const likely = siblings.filter(
     (one) => one.currency === account.currency && (kind === 'transfer' || (one.account_type === 'Loan') !== isLoan),
@@ -139,15 +159,15 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFo
     hint: 'The account number. Other accounts of this customer are suggested.',
   };
   const [amount, texts] = [amountField(account.currency), descriptionField('Printed on the statement.')];
-  if (!hasOther(kind)) return showFields([amount, referenceField, texts], values, wrong);
+  if (!hasOther(kind)) return showFields([amount, referenceField, texts, ...valueDate], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
-  return html`${showFields([other, amount, texts], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
+  return html`${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
 /** Shows the summary of an instruction before it is confirmed. */
 export function summary(visit: PageRequest, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
-  const { kind, amount, currency, reference, description, account_id } = instruction;
+  const { kind, amount, currency, reference, description, effective_date, account_id } = instruction;
   const { from, to } = moneyDirection(instruction, { account: own.account, other: other?.account });
   const place = (account: Account | undefined) => {
     const owner = account === own.account ? own.owner : other?.owner;
@@ -168,7 +188,9 @@ export function summary(visit: PageRequest, sealed: string, instruction: Instruc
     ['Still owed now', to?.account_type === 'Loan' && amountText(to.balance, to.currency)],
     ['Reference', reference],
     ['Description', description],
+    ['Value date', effective_date],
   ])}
+${effective_date !== undefined && effective_date !== bankDay(visit.now) && html`<p class="notice" role="status">The value date is not today’s: a second person may have to approve this first.</p>`}
 ${isShort && html`<p class="notice wrong" role="alert">${refusalText('insufficient_funds', { from: counted })}</p>`}
 ${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${amountText(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
 }
@@ -210,6 +232,7 @@ function receiptOnce({ posting, id, title, owner, account, other, balance, owed 
     ['Reference', 'reference' in posting && posting.reference],
     ['Description', description],
     ['Date', showFullTime(created_at)],
+    ['Value date', otherValueDate(posting)],
     ['Receipt number', html`<code>${id}</code>`],
   ])}<p class="paper signature">Signature of the customer</p></article>`;
 }

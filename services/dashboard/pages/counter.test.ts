@@ -283,3 +283,23 @@ describe('the first page', () => {
     expect((await get(`${url}?q=nobody`)).body).toContain('No customer or account was found');
   });
 });
+
+describe('a value date', () => {
+  it('is asked of people with the scope, sent as it was entered, and refused at its field', async () => {
+    expect((await made.signedIn(teller).get(`${url}/${ids.account}/deposit`)).body).not.toContain('effective_date');
+    const person = made.signedIn(`${teller} transactions:backdate`);
+    const { body } = await person.get(`${url}/${ids.account}/deposit`);
+    expect(body).toMatch(/type="date" name="effective_date"[^>]* max="\d{4}-\d\d-\d\d"/);
+    const { answer, confirm, get } = await entered('deposit', { amount: '1500.5', effective_date: '2026-01-05' });
+    const summary = visibleText((await get(answer.headers.location ?? '')).body);
+    expect(summary).toContain('Value date 2026-01-05');
+    expect(summary).toContain('a second person may have to approve this first');
+    answers['create_transaction'] = refused('day_closed');
+    const { body: refusal, statusCode } = await confirm();
+    expect(commands().map(({ value }) => JSON.parse(String(value)) as object)).toMatchObject([
+      { amount: '1500.5', effective_date: '2026-01-05' },
+    ]);
+    expect(statusCode).toBe(400);
+    expect(visibleText(refusal)).toContain('The books of this value date are closed.');
+  });
+});

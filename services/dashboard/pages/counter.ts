@@ -28,6 +28,7 @@ import {
   refusalText,
   toRequest,
   transactionTitle,
+  valueDateRefusals,
 } from './counter-instructions.ts';
 import {
   choiceTable,
@@ -91,7 +92,8 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
     other_number: hasOther(kind) ? await findOther(visit, kind, account) : undefined,
     amount: typedAmount(fields.get('amount') ?? '', account.currency),
   });
-  const { reference = '', description = '' } = enteredIn(['reference', 'description'], fields);
+  const entered = enteredIn(['reference', 'description', 'effective_date'], fields);
+  const { reference = '', description = '', effective_date } = entered;
   const instruction: Instruction = {
     actor,
     kind,
@@ -101,6 +103,7 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
     currency: account.currency,
     reference,
     description,
+    ...(effective_date !== undefined && { effective_date }),
     idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     ...(other && {
       other_id: other.account.account_id,
@@ -166,14 +169,20 @@ async function refused(
   instruction: Instruction,
   { status, problem }: ApiRefused,
 ): Promise<PageResult> {
-  const { kind, amount, reference, description, other_number = '' } = instruction;
+  const { kind, amount, reference, description, effective_date = '', other_number = '' } = instruction;
   const { own, other } = await readParties(visit, instruction);
-  const invalid = (problem.errors ?? []).filter(({ field }) => field === 'reference' || field === 'description');
+  const invalid = (problem.errors ?? []).filter(({ field }) =>
+    ['reference', 'description', 'effective_date'].includes(field),
+  );
+  const badDay = valueDateRefusals[problem.code];
   const wrong: Wrong = {
     message: `It was refused, and nothing was moved. ${refusalText(problem.code, moneyDirection(instruction, { account: own.account, other: other?.account }))}`,
-    fields: Object.fromEntries(invalid.map(({ field, message }) => [field, message])),
+    fields: {
+      ...Object.fromEntries(invalid.map(({ field, message }) => [field, message])),
+      ...(badDay !== undefined && { effective_date: badDay }),
+    },
   };
-  const values = new URLSearchParams({ amount, reference, description, other_number });
+  const values = new URLSearchParams({ amount, reference, description, effective_date, other_number });
   const shown = await showForm(visit, kind, own, values, wrong);
   return { ...shown, title: kinds[kind].title, status };
 }

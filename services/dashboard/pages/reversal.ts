@@ -6,7 +6,7 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { addFormPage, enteredIn, showField, showForm, type Wrong, WrongInput } from '../html/forms.ts';
+import { addFormPage, enteredIn, showFields, showForm, valueDateField, type Wrong, WrongInput } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { readOwnedAccount } from '../html/owners.ts';
@@ -39,17 +39,17 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     draw: async (visit, sent, wrong) => show(visit, await planReversal(visit), task.getValues(visit, sent), wrong),
     async take(visit) {
       const { original, impossible, ...shown } = await planReversal(visit);
-      const { reason } = enteredIn(['reason'], visit.fields);
+      const { reason, effective_date } = enteredIn(['reason', 'effective_date'], visit.fields);
       if (reason === undefined || impossible !== undefined) throw new WrongInput({ reason: 'Say why.' });
       const { transaction_id } = original;
       return task.summarise(visit, {
         ...shown,
         path: `/transactions/${transaction_id}/reversal`,
-        body: { reason },
-        facts: [...shown.facts, ['Reason', reason]],
+        body: { reason, ...(effective_date !== undefined && { effective_date }) },
+        facts: [...shown.facts, ['Reason', reason], ['Value date', effective_date]],
         button: `Reverse this ${original.transaction_type}`,
         form: reversalUrl(transaction_id),
-        entered: { reason },
+        entered: { reason, ...(effective_date !== undefined && { effective_date }) },
       });
     },
   });
@@ -157,7 +157,6 @@ function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wro
     name: 'reason',
     label: 'Reason',
     isRequired: true,
-    isFocused: true,
     maxLength: 255,
     hint: 'Used as the description of the reversal, also on the statement.',
   };
@@ -165,6 +164,6 @@ function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wro
     title,
     content: html`<p>A reversal posts the same amount in the opposite direction. Both stay in the books and on the statement, linked to each other.</p>
 ${consequences(planned)}
-${showForm(visit, { wrong, button: 'Continue', cancel: back }, showField(reason, values, wrong))}`,
+${showForm(visit, { wrong, button: 'Continue', cancel: back }, showFields([reason, ...valueDateField(visit)], values, wrong))}`,
   };
 }

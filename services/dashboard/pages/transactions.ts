@@ -21,10 +21,11 @@ import {
   idLink,
   idText,
   numeric,
+  otherValueDate,
   ownNames,
   showFullTime,
+  showPosted,
   showStatus,
-  showTime,
   table,
   totalText,
 } from '../html/show.ts';
@@ -100,6 +101,7 @@ function postingFacts(row: Transaction | Transfer, id: string, direction: string
     ['Description', row.description],
     ...ownNames(row),
     ['Accepted', showFullTime(row.created_at)],
+    ['Value date', otherValueDate(row)],
     ['Id', idText(id)],
   ]);
 }
@@ -253,6 +255,7 @@ export function ofAccount({ id }: PageRequest): List<Transaction> {
 export const transactionColumns: CsvColumn<Transaction>[] = [
   'transaction_id',
   'created_at',
+  'effective_date',
   'transaction_type',
   'direction',
   { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
@@ -284,7 +287,7 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
   return html`${table<Transaction>(
     'Transactions',
     [
-      { title: 'When', sort, show: (row) => idLink(row.transaction_id, showTime(row.created_at)) },
+      { title: 'When', sort, show: (row) => idLink(row.transaction_id, showPosted(row)) },
       ...(people ? [{ title: 'Account', show: showAccount }] : []),
       {
         title: 'Type',

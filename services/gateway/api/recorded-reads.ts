@@ -36,6 +36,7 @@ const shownFilters = new Set([
   'from',
   'to',
   'at',
+  'on',
   'effective_from',
   'effective_to',
   'min_amount',

@@ -1,0 +1,295 @@
+import type { FastifyInstance } from 'fastify';
+import type { Approval } from '#libs/contracts/approvals.ts';
+import type { TrialBalance } from '#libs/contracts/books.ts';
+import type { DayClosing } from '#libs/contracts/days.ts';
+import { amountText, bankDay, moneyText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { type Api, ApiRefused, known } from '../api.ts';
+import { readKeyNames, showActor } from '../html/actors.ts';
+import { amountBetween } from '../html/amounts.ts';
+import {
+  addFormPage,
+  checkConfirmed,
+  confirmation,
+  enteredIdempotencyKey,
+  showForm,
+  type Wrong,
+  waitingFor,
+} from '../html/forms.ts';
+import { addDownload, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { facts, loaded, numeric, parts, refreshed, showFullTime, table } from '../html/show.ts';
+
+/** The days of the books: the calendar, closing a day, and a closed day. */
+
+export const daysUrl = '/admin/ui/books/days';
+const dayUrl = (day: string) => `${daysUrl}/${day}`;
+
+export function addDays(app: FastifyInstance): void {
+  const scope = 'books:read';
+  addPage(app, daysUrl, { title: 'Days', scope }, showCalendar);
+  addPage(app, dayUrl(':date'), { title: 'Closed day', scope }, showDay);
+  addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id }) => ({
+    title: `Books of ${id}`,
+    content: html`<div id="preview">${await preview(api, id)}</div>`,
+  }));
+  addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, ({ api, id }) =>
+    api.getFile(`/admin/day-closings/${id}/accounts`, 'text/csv'),
+  );
+  addFormPage(
+    app,
+    `${dayUrl(':date')}/closing`,
+    { title: 'Close a day', scope: 'books:close' },
+    {
+      draw: (visit, _values, wrong) => drawClosing(visit, wrong),
+      async take(visit) {
+        checkConfirmed(visit);
+        const { data } = await visit.api.post<DayClosing>(
+          '/admin/day-closings',
+          { date: visit.id },
+          enteredIdempotencyKey(visit),
+        );
+        return waitingFor(data) ?? { redirectTo: `${dayUrl(data.date)}?closed` };
+      },
+    },
+  );
+}
+
+/** Links to the pages of the books. */
+export const bookParts = (here: 'books' | 'days'): Html =>
+  parts('Books', [
+    { href: '/admin/ui/books', text: 'Now', isHere: here === 'books' },
+    { href: daysUrl, text: 'Days', isHere: here === 'days' },
+  ]);
+
+const dayMs = 86_400_000;
+const plusDays = (day: string, days: number): string =>
+  new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
+
+/** The first and the last closed day; undefined while none is closed. All days up to the last are closed. */
+interface Closed {
+  first: string | undefined;
+  last: string | undefined;
+}
+
+async function readClosed({ api, person }: PageRequest): Promise<Closed> {
+  const end = async (order: 'asc' | 'desc') =>
+    (await api.get<DayClosing[]>(`/admin/day-closings?limit=1&order=${order}`)).data[0]?.date;
+  if (!person.scopes.has('books:read')) return { first: undefined, last: undefined };
+  const [first, last] = await Promise.all([end('asc'), end('desc')]);
+  return { first, last };
+}
+
+/** The day that can be closed next; of a bank without a closed day, any that has ended, so that this is yesterday. */
+function nextToClose({ last }: Closed, today: string): string | undefined {
+  const next = last === undefined ? plusDays(today, -1) : plusDays(last, 1);
+  return next < today ? next : undefined;
+}
+
+async function showCalendar(visit: PageRequest): Promise<PageResult> {
+  const { now, person, query } = visit;
+  const closed = await readClosed(visit);
+  const today = bankDay(now);
+  const asked = query.get('month') ?? '';
+  const month = /^[12]\d{3}-(0[1-9]|1[0-2])$/.test(asked) && asked <= today ? asked : today.slice(0, 7);
+  const next = nextToClose(closed, today);
+  const open = next === undefined ? 0 : (Date.parse(today) - Date.parse(next)) / dayMs;
+  const mayClose = person.scopes.has('books:close');
+  const state = closed.last
+    ? html`<p role="status">Closed up to <strong>${closed.last}</strong>. ${next === undefined ? 'Every day that has ended is closed.' : `${open === 1 ? 'One ended day is' : `${open} ended days are`} still open.`}</p>`
+    : html`<p class="notice" role="status">No day has been closed yet, so nothing is fixed by days. The first closing may be that of any day that has ended; it closes all days before it too.</p>`;
+  return {
+    title: `Days: ${monthText(month)}`,
+    content: html`${bookParts('days')}${state}
+${next !== undefined && mayClose && html`<p class="actions"><a role="button" href="${dayUrl(next)}/closing">Close ${next}</a></p>`}
+${monthLinks(month, today.slice(0, 7))}${calendar(month, (day) => showDayCell(day, { closed, next, today, mayClose }))}`,
+  };
+}
+
+const monthText = (month: string): string =>
+  new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' }).format(Date.parse(`${month}-01`));
+
+function monthLinks(month: string, current: string): Html {
+  const of = (other: string) => html`<a href="${daysUrl}?month=${other}">${monthText(other)}</a>`;
+  const before = plusDays(`${month}-01`, -1).slice(0, 7);
+  const after = plusDays(`${month}-28`, 4).slice(0, 7);
+  return html`<nav class="actions" aria-label="Months"><span>← ${of(before)}</span>${after <= current && html`<span>${of(after)} →</span>`}${after < current && html`<a href="${daysUrl}">This month</a>`}</nav>`;
+}
+
+const weekdays = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
+
+function calendar(month: string, show: (day: string) => Html): Html {
+  const first = `${month}-01`;
+  // Monday is the first day of a week.
+  const blanks = (new Date(first).getUTCDay() + 6) % 7;
+  const start = plusDays(first, -blanks);
+  const end = plusDays(`${plusDays(first, 31).slice(0, 7)}-01`, -1);
+  const weeks = Math.ceil((blanks + Number(end.slice(8))) / 7);
+  const cell = (day: string) => (day.startsWith(month) ? show(day) : html`<td></td>`);
+  const week = (row: number) => html`<tr>${weekdays.map((_, column) => cell(plusDays(start, row * 7 + column)))}</tr>`;
+  return html`<table class="calendar"><caption class="quiet">${monthText(month)}</caption><thead><tr>${weekdays.map((name) => html`<th scope="col"><abbr title="${name}">${name.slice(0, 2)}</abbr></th>`)}</tr></thead>
+<tbody>${Array.from({ length: weeks }, (_, row) => week(row))}</tbody></table>`;
+}
+
+interface Shown {
+  closed: Closed;
+  next: string | undefined;
+  today: string;
+  mayClose: boolean;
+}
+
+function showDayCell(day: string, { closed: { first, last }, next, today, mayClose }: Shown): Html {
+  const number = html`<time datetime="${day}">${String(Number(day.slice(8)))}</time>`;
+  const cell = (state: string, text: Html | string, isLinked: boolean, href = '') =>
+    html`<td class="${state}"${state === 'today' && html` aria-current="date"`}>${isLinked ? html`<a href="${href}">${number} <span>${text}</span></a>` : html`${number} <span>${text}</span>`}</td>`;
+  if (first !== undefined && last !== undefined && day <= last)
+    return cell('closed', 'closed', day >= first, dayUrl(day));
+  if (day > today) return cell('later', '', false);
+  if (day === today) return cell('today', 'today', false);
+  const isNext = last === undefined || day === next;
+  return cell(
+    day === next ? 'next' : 'open',
+    day === next ? html`<span class="whole">to close</span>` : 'open',
+    isNext && mayClose,
+    `${dayUrl(day)}/closing`,
+  );
+}
+
+/** Why the day cannot be closed now, with what to do instead. */
+function notClosable(day: string, closed: Closed, today: string): Html | undefined {
+  const next = nextToClose(closed, today);
+  if (!/^\d{4}-\d\d-\d\d$/.test(day) || plusDays(day, 0) !== day) return html`This is not a day.`;
+  if (day >= today) return html`The day has not ended yet.`;
+  if (closed.last === undefined || day === next) return undefined;
+  if (day <= closed.last) return html`The day is closed already.`;
+  return html`Days are closed in order. Close <a href="${dayUrl(next ?? '')}/closing">${next}</a> first.`;
+}
+
+async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult> {
+  const { id: day, now, person } = visit;
+  const title = `Close ${day}`;
+  const closed = await readClosed(visit);
+  const why = notClosable(day, closed, bankDay(now));
+  if (why !== undefined)
+    return { title, status: 400, content: html`${bookParts('days')}<p class="notice wrong" role="alert">${why}</p>` };
+  const mayRead = person.scopes.has('books:read');
+  const form = showForm(
+    visit,
+    { wrong: problemOf(wrong), button: 'Close the day', cancel: daysUrl, isDangerous: true },
+    confirmation(`Close ${day} for good`, wrong),
+  );
+  return {
+    title,
+    content: html`${bookParts('days')}<p role="alert">After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
+${mayRead && closed.last === undefined && html`<p class="notice">This is the first closing: it closes all days before ${day} too.</p>`}
+${await showAffected(visit, day)}${mayRead && dayPreview(day)}${form}`,
+  };
+}
+
+/** A refusal of the API is about the day, for which the form has no field. */
+function problemOf(wrong: Wrong): Wrong {
+  const { date } = wrong.fields ?? {};
+  return date === undefined ? wrong : { ...wrong, message: date };
+}
+
+/**
+ * Says how many requests wait for an approval that the closing makes impossible, among the latest 100, to people who may
+ * see the requests of others.
+ */
+export async function showAffected({ api, person }: PageRequest, day: string): Promise<Html> {
+  if (!person.scopes.has('approvals:write')) return html``;
+  const waiting = await known(api.get<Approval[]>('/admin/approvals?status=Waiting&limit=100'));
+  const affected = (waiting?.data ?? []).filter(({ request: { body } }) => {
+    const { effective_date } = body;
+    return typeof effective_date === 'string' && effective_date <= day;
+  }).length;
+  return html`${affected > 0 && html`<p class="notice wrong" role="status"><strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, nothing of that can be posted.</p>`}`;
+}
+
+/** The trial balance of a day as it is now, which is read after the page, because it reads all accounts. */
+export const dayPreview = (day: string): Html => loaded('preview', `${dayUrl(day)}/preview`, `Books of ${day}`);
+
+async function preview(api: Api, day: string): Promise<Html> {
+  const read = async (on: string) => (await api.get<TrialBalance[]>(`/admin/trial-balance?on=${on}`)).data;
+  const [before, after] = await Promise.all([read(plusDays(day, -1)), read(day)]);
+  const earlier = new Map(before.map((row) => [row.currency, row]));
+  const ofDay = (row: TrialBalance, field: 'debit_total' | 'credit_total') =>
+    amountBetween(earlier.get(row.currency)?.[field] ?? '0', row[field], row.currency);
+  const money = (title: string, amount: (row: TrialBalance) => string) =>
+    numeric<TrialBalance>(title, (row) => moneyText(amount(row), row.currency));
+  return html`<h2>Books of ${day}, by value date</h2>${table<TrialBalance>(
+    `Books of ${day}`,
+    [
+      { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
+      money('Debits of the day', (row) => ofDay(row, 'debit_total')),
+      money('Credits of the day', (row) => ofDay(row, 'credit_total')),
+      money('Assets at its end', ({ assets }) => assets),
+      money('Liabilities at its end', ({ liabilities }) => liabilities),
+      money('Difference', ({ difference }) => difference),
+    ],
+    after,
+    'Nothing is posted up to this day.',
+  )}`;
+}
+
+async function showDay(visit: PageRequest): Promise<PageResult> {
+  const { api, id: day, now, person, query } = visit;
+  const here = dayUrl(day);
+  const title = `Closed day ${day}`;
+  try {
+    const { data } = await api.get<DayClosing>(`/admin/day-closings/${day}`);
+    const names = await readKeyNames(visit, [data], 'closed_by');
+    const after = await known(readClosed(visit));
+    return {
+      title,
+      content: html`${bookParts('days')}${query.has('closed') && html`<p class="notice" role="status">The day was closed.</p>`}
+${facts([
+  ['Closed', html`${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}`],
+  ['Hash', html`<code class="wide">${data.hash}</code>`],
+  ['Hash of the day before', html`<code class="wide">${data.previous_hash}</code>`],
+  ['SHA-256 of its accounts', html`<code class="wide">${data.accounts_sha256}</code>`],
+])}
+<h2>Totals, by value date</h2>${totalsTable(data)}
+<p class="actions"><button type="button" data-print hidden>Print</button> <a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
+<nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav>`,
+    };
+  } catch (error) {
+    if (!(error instanceof ApiRefused)) throw error;
+    if (error.problem.message.includes('totals are being calculated'))
+      return {
+        title,
+        content: html`${bookParts('days')}${refreshed('calculating', here, 5, now, html`<p class="notice" role="status">The day is closed. Its totals are being calculated.</p>`)}`,
+      };
+    if (error.problem.code !== 'day_not_found') throw error;
+    return { title: day, status: 404, content: html`${bookParts('days')}${notClosed(day, person)}` };
+  }
+}
+
+const notClosed = (day: string, { scopes }: Person): Html =>
+  html`<p role="status">This day is not closed, or was closed with the first closing of a later day.</p>
+<p class="actions">${scopes.has('books:close') && html`<a href="${dayUrl(day)}/closing">Close it</a> `}<a href="${daysUrl}">Calendar</a></p>`;
+
+type Total = DayClosing['totals'][number];
+
+function totalsTable({ date, totals }: DayClosing): Html {
+  const money = (title: string, field: 'opening' | 'debits' | 'credits' | 'closing') =>
+    numeric<Total>(title, (row) => (field === 'closing' ? amountText : moneyText)(row[field], row.currency));
+  return table<Total>(
+    `Totals of ${date}`,
+    [
+      {
+        title: 'Accounts',
+        show: ({ currency, class: ofClass }) =>
+          html`<strong>${currency}</strong> ${ofClass === 'liability' ? 'liabilities' : 'assets'}`,
+      },
+      money('Opening', 'opening'),
+      money('Debits', 'debits'),
+      money('Credits', 'credits'),
+      money('Closing', 'closing'),
+      numeric('Entries', ({ entry_count }) => String(entry_count)),
+      numeric('Operations', ({ operation_count }) => String(operation_count)),
+    ],
+    totals,
+    'Nothing was posted up to this day.',
+  );
+}

@@ -1,0 +1,126 @@
+import type { FastifyInstance } from 'fastify';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { LimitName } from '#libs/contracts/limits.ts';
+import { amountText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { known } from '../api.ts';
+import { fieldAmount, jsonNumber, typedLimit } from '../html/amounts.ts';
+import { accepted, addFormPage, type Field, showFields, showForm, type Wrong, waitingFor } from '../html/forms.ts';
+import type { PageRequest, PageResult } from '../html/frame.ts';
+import { readAccount, readOwnedAccount } from '../html/owners.ts';
+import { desk, facts } from '../html/show.ts';
+import { accountFacts, accountParts } from './account-views.ts';
+
+/** The limits of an account: the page that shows and changes them. */
+
+type Limits = { currency: string; out_today?: string } & Partial<Record<LimitName, string>>;
+
+/** The limits in words; `field`: the label of its field. */
+const texts: Record<LimitName, { name: string; field: string; hint: string }> = {
+  per_transaction: {
+    name: 'At most per posting',
+    field: 'Most per posting',
+    hint: 'For one withdrawal, transfer, or hold.',
+  },
+  per_day_out: {
+    name: 'At most out per day',
+    field: 'Most out per day',
+    hint: 'All that leaves the account on one day of the bank.',
+  },
+  minimum_balance: {
+    name: 'Must stay available',
+    field: 'Least that stays available',
+    hint: 'Withdrawals, transfers, and holds leave this much.',
+  },
+};
+const inOrder: readonly LimitName[] = ['per_transaction', 'per_day_out', 'minimum_balance'];
+
+const limitsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/limits`;
+
+export function addLimits(app: FastifyInstance): void {
+  const page = { title: 'Limits', scope: 'accounts:read' } as const;
+  addFormPage(app, limitsUrl(':account_id'), page, { draw, take }, 'accounts:limits');
+}
+
+const read = async ({ api }: PageRequest, id: string): Promise<Limits> =>
+  (await api.get<Limits>(`/accounts/${id}/limits`)).data;
+
+const limitText = (limits: Limits, name: LimitName): string =>
+  limits[name] === undefined ? 'no limit' : amountText(limits[name], limits.currency);
+
+/** Shows the limits on the page of their account, if there are any. */
+export async function limitsOn(visit: PageRequest, account: Account): Promise<Html | undefined> {
+  const { account_id, account_type } = account;
+  const limits = account_type === 'Loan' ? undefined : await known(read(visit, account_id));
+  const set = inOrder.filter((name) => limits?.[name] !== undefined);
+  if (!limits || set.length === 0) return undefined;
+  return html`${set.map((name) => html`${texts[name].name} ${limitText(limits, name)}<br>`)}`;
+}
+
+async function draw(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
+  const owned = await readOwnedAccount(visit, visit.id);
+  const { account } = owned;
+  const content =
+    account.account_type === 'Loan'
+      ? html`<p role="status">A loan has no limits, because nothing is paid from it.</p>`
+      : await showLimits(visit, account, values, wrong);
+  return {
+    title: `Limits of account ${account.account_number}`,
+    content: html`${accountParts(account.account_id, '/limits', visit.person)}${visit.query.has('saved') && html`<p class="notice" role="status">The limits were changed. They bind every later posting.</p>`}${desk('The account', accountFacts({ ...owned, lastChange: undefined }), content)}`,
+  };
+}
+
+async function showLimits(visit: PageRequest, account: Account, values: URLSearchParams, wrong: Wrong): Promise<Html> {
+  const { account_id, currency } = account;
+  const limits = await read(visit, account_id);
+  const now = facts([
+    ...inOrder.map((name) => [texts[name].name, html`<strong>${limitText(limits, name)}</strong>`] as const),
+    ['Out today', limits.out_today !== undefined && amountText(limits.out_today, currency)],
+  ]);
+  if (!visit.person.scopes.has('accounts:limits')) return html`<h2>Limits</h2>${now}`;
+  const entered = new URLSearchParams(values);
+  if (values.size === 0) for (const name of inOrder) entered.set(name, fieldAmount(limits[name], currency));
+  const fields = inOrder.map(
+    (name): Field => ({
+      name,
+      label: `${texts[name].field}, in ${currency}`,
+      inputMode: 'decimal',
+      maxLength: 40,
+      hint: `${texts[name].hint} Empty: no limit.`,
+    }),
+  );
+  const form = showForm(
+    visit,
+    { wrong, button: 'Change the limits', cancel: `/admin/ui/accounts/${account_id}` },
+    showFields(fields, entered, wrong),
+  );
+  return html`<h2>Limits</h2>${now}<h2>Change them</h2>
+<p class="quiet">A change that allows more may need a second person. Reversals are exempt.</p>${form}`;
+}
+
+async function take(visit: PageRequest): Promise<PageResult> {
+  const { account_id, currency } = await readAccount(visit, visit.id);
+  const typed = (name: LimitName) => typedLimit(visit.fields.get(name) ?? '', currency);
+  const limits = accepted({
+    per_transaction: typed('per_transaction'),
+    per_day_out: typed('per_day_out'),
+    minimum_balance: typed('minimum_balance'),
+  });
+  const body = Object.fromEntries(
+    Object.entries(limits).flatMap(([name, limit]) => (limit ? [[name, jsonNumber(limit.amount)]] : [])),
+  );
+  const { data } = await visit.api.put(`/accounts/${account_id}/limits`, body);
+  return waitingFor(data) ?? { redirectTo: `${limitsUrl(account_id)}?saved` };
+}
+
+/** The limits before and after a change that waits for approval. */
+export function limitChanges(body: Record<string, unknown>, now: Limits | undefined) {
+  return inOrder.map((name) => {
+    const after = body[name] === undefined ? undefined : String(body[name]);
+    return {
+      what: texts[name].name,
+      before: now === undefined ? 'not known' : limitText(now, name),
+      after: after === undefined ? 'no limit' : amountText(after, now?.currency ?? null),
+    };
+  });
+}
