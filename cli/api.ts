@@ -157,6 +157,12 @@ export function moment(text: string): Date {
   throw new InvalidArgumentError('must be a date or time such as 2026-01-31 (UTC) or 2026-01-31T00:00:00Z.');
 }
 
+/** Parses an argument that is a day of the bank. */
+export function day(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && parameterTime(text) !== undefined) return text;
+  throw new InvalidArgumentError('must be a day such as 2026-01-31.');
+}
+
 /**
  * Formats text from outside for a terminal: control characters, which could control it, are shown as their code points.
  */

@@ -57,13 +57,28 @@ const commands: readonly Row[] = [
   ],
   [
     'balance',
-    'Show the balance of an account, now or at a given time (scope accounts:read)',
+    'Show the balance of an account, now, at a given time, or on a day (scope accounts:read)',
     async () => (await import('./show.ts')).addBalance,
   ],
   [
     'statement',
     'Print the entries of a period with its opening and closing balance (scope transactions:read)',
     async () => (await import('./show.ts')).addStatement,
+  ],
+  [
+    'days',
+    'Days of the books: list closed days, close one (scope books:close), show one',
+    async () => (await import('./days.ts')).addDays,
+  ],
+  [
+    'balances',
+    'Print the balances of all accounts of clients, now or on a day (scope books:read)',
+    async () => (await import('./days.ts')).addBalances,
+  ],
+  [
+    'limits',
+    'Show the limits of an account, or change them (scopes accounts:read, accounts:limits)',
+    async () => (await import('./days.ts')).addLimits,
   ],
   [
     'import',

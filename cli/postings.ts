@@ -1,12 +1,13 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import { type Bank, BankError, NoAnswerError, type Transaction, type Transfer } from '../clients/typescript/index.ts';
 import { money, parseAmount, resolveAccountId } from './accounts.ts';
-import { answer, callOptions, jsonOption, keyOption, type Names, openBank, toNames, withNames } from './api.ts';
+import { answer, callOptions, day, jsonOption, keyOption, type Names, openBank, toNames, withNames } from './api.ts';
 
 interface PostingOptions extends Names {
   currency?: string;
   description?: string;
   reference?: string;
+  effectiveDate?: string;
   key?: string;
   json?: true;
 }
@@ -57,15 +58,16 @@ export function addReverse(command: Command): void {
   withNames(command)
     .argument('<id>', 'id of the transaction or transfer')
     .requiredOption('--reason <text>', 'reason, kept with the reversal')
+    .addOption(dateOption())
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank reverse trf_… --reason "sent twice"')
     .action(async (id: string, options: { reason: string } & PostingOptions) => {
       const bank = openBank();
       const transaction_id = id.startsWith('trf_') ? await findLeg(bank, id) : id;
-      const { reason } = options;
+      const { reason, effectiveDate: effective_date } = options;
       const reversal = await bank.reverseTransaction(
-        { transaction_id, reason, ...toNames(options) },
+        { transaction_id, reason, effective_date, ...toNames(options) },
         callOptions(options),
       );
       answer(options, reversal, transactionLine(reversal));
@@ -76,15 +78,21 @@ function common(command: Command): Command {
   return withNames(
     command
       .option('--currency <code>', "must be the account's currency")
-      .option('--description <text>', 'text on the statement'),
+      .option('--description <text>', 'text on the statement')
+      .addOption(dateOption()),
   )
     .addOption(keyOption())
     .addOption(jsonOption());
 }
 
-const postingFields = ({ currency, description, ...names }: PostingOptions) => ({
+/** Another day than the bank's requires a scope of its own. */
+const dateOption = (): Option =>
+  new Option('--effective-date <date>', 'value date (scope transactions:backdate); default: today').argParser(day);
+
+const postingFields = ({ currency, description, effectiveDate, ...names }: PostingOptions) => ({
   currency,
   description,
+  effective_date: effectiveDate,
   ...toNames(names),
 });
 

@@ -27,6 +27,8 @@ test('the bank is realistic: all account types, salaries, rents, groceries, loan
   expect(count((step) => step.kind === 'hold' && step.captured !== undefined)).toBeGreaterThan(10);
   expect(count((step) => step.kind === 'hold' && step.captured === undefined)).toBeGreaterThan(3);
   expect(count((step) => step.kind === 'batch')).toBeGreaterThan(5);
+  expect(count((step) => step.kind === 'limits')).toBeGreaterThan(1);
+  expect(count((step) => step.kind === 'transaction' && (step.daysAgo ?? 0) >= 2)).toBeGreaterThan(5);
   expect(new Set(plan.accounts.map(({ external_id }) => external_id)).size).toBe(plan.accounts.length);
   expect(new Set(plan.clients.map(({ external_id }) => external_id)).size).toBe(plan.clients.length);
   expect(steps.length).toBeGreaterThan(5000);
@@ -44,7 +46,7 @@ test.each([options, { clients: 5, days: 3650, seed: 1 }, { clients: 30, days: 1,
       return true;
     };
     const wrong = chains.flat().filter((step) => {
-      if (step.kind === 'status') return false;
+      if (step.kind === 'status' || step.kind === 'limits') return false;
       // Money of holds that are never captured is not available.
       if (step.kind === 'hold')
         return (

@@ -18,7 +18,8 @@ type Refused = { refused?: 'insufficient_funds' | 'inactive_account' };
 
 /** Accounts have numbers within the plan, because the bank chooses their ids. */
 export type Step =
-  | ({ kind: 'transaction'; account: number } & Omit<Input<'createTransaction'>, 'account_id'> & Refused)
+  | ({ kind: 'transaction'; account: number; daysAgo?: number } & Omit<Input<'createTransaction'>, 'account_id'> &
+      Refused)
   | ({ kind: 'transfer'; from: number; to: number } & Omit<
       Input<'createTransfer'>,
       'from_account_id' | 'to_account_id'
@@ -28,6 +29,7 @@ export type Step =
       'account_id'
     >)
   | { kind: 'batch'; from: number; items: { to: number; amount: number; description: string }[] }
+  | ({ kind: 'limits'; account: number } & Omit<Input<'setAccountLimits'>, 'account_id'>)
   | ({ kind: 'status'; account: number } & Omit<Input<'changeAccountStatus'>, 'account_id'>);
 
 export interface SeedPlan {
@@ -163,11 +165,34 @@ function addPerson(plan: SeedPlan, firmsByTrade: Record<Trade, number[]>, { inde
     utility: random.pick(firmsByTrade.utility),
   };
   const frozenFrom = random.chance(0.04) ? random.whole(Math.floor(days / 2), days) : undefined;
-  for (let day = 0; day < days; day++) {
-    if (day === frozenFrom && freeze(life, day)) break;
-    live(life, places, day);
+  let isFrozen = false;
+  for (let day = 0; day < days && !isFrozen; day++) {
+    isFrozen = day === frozenFrom && freeze(life, day);
+    if (!isFrozen) live(life, places, day);
   }
+  if (!isFrozen && index % 10 === 0) clearCheque(life, index);
+  if (!isFrozen && index % 40 === 5)
+    life.steps.push({
+      kind: 'limits',
+      account: life.checking,
+      per_transaction: 100_000,
+      per_day_out: 150_000,
+      minimum_balance: 500,
+    });
   plan.chains.push(life.steps);
+}
+
+/** Plans a cheque whose value date is some days before it is posted. */
+function clearCheque({ checking, steps }: Life, index: number): void {
+  steps.push({
+    kind: 'transaction',
+    account: checking,
+    transaction_type: 'Deposit',
+    amount: 12_500,
+    description: 'Cheque cleared',
+    reference: `CHQ-IN-${index}`,
+    daysAgo: 2 + (index % 7),
+  });
 }
 
 /** Plans one day of a person with an account. */

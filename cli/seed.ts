@@ -17,7 +17,8 @@ export function addSeed(command: Command): void {
       `
 The same options give the same data: the Idempotency-Keys follow from them, so that a second run with the same API key adds
 nothing, and an interrupted one continues. Descriptions and references name days from 2026-01-01 on; the postings have the time of
-the requests, because no caller can set created_at.
+the requests, because no caller can set created_at. Some have a value date a few days before, and some accounts have limits. No day is
+closed: an import could then not post with earlier value dates.
 
 Example:
   bank seed --clients 200 --days 90 --seed 7`,
@@ -26,8 +27,12 @@ Example:
       const [sent, replayed] = [new Set<string>(), new Set<string>()];
       const counting: typeof fetch = async (url, request) => {
         const response = await fetch(url, request);
-        const key = request.headers['idempotency-key'] ?? '';
-        if (response.headers.get('idempotent-replayed') !== 'true') sent.add(key);
+        const key = request.headers['idempotency-key'];
+        // What has no key gives the same result each time.
+        if (key === undefined) return response;
+        // A value date some days ago is another one on another day, so that the key was used with another request.
+        const isKnown = response.headers.get('idempotent-replayed') === 'true' || response.status === 422;
+        if (!isKnown) sent.add(key);
         else if (!sent.has(key)) replayed.add(key);
         return response;
       };
@@ -98,7 +103,10 @@ function countRefusals({ chains }: SeedPlan): number {
 /** Executes one step. Throws a Failure if its outcome is not the planned one. */
 async function take(bank: Bank, accountIds: string[], step: Step, options: { idempotencyKey: string }): Promise<void> {
   const id = (account: number) => accountIds[account] ?? '';
-  if (step.kind === 'status') {
+  if (step.kind === 'limits') {
+    const { kind: _kind, account, ...limits } = step;
+    await bank.setAccountLimits({ account_id: id(account), ...limits });
+  } else if (step.kind === 'status') {
     const { kind: _kind, account, ...body } = step;
     await bank.changeAccountStatus({ account_id: id(account), ...body }, options);
   } else if (step.kind === 'hold') {
@@ -120,14 +128,19 @@ async function take(bank: Bank, accountIds: string[], step: Step, options: { ide
     const { kind: _kind, from, to, ...body } = step;
     await bank.createTransfer({ from_account_id: id(from), to_account_id: id(to), ...body }, options);
   } else {
-    const { kind: _kind, account, refused, ...body } = step;
+    const { kind: _kind, account, refused, daysAgo, ...body } = step;
+    const dated = daysAgo === undefined ? {} : { effective_date: dayBefore(daysAgo) };
     const outcome = await bank
-      .createTransaction({ account_id: id(account), ...body }, options)
+      .createTransaction({ account_id: id(account), ...body, ...dated }, options)
       .then(() => undefined, errorCode);
-    if (outcome !== refused)
+    const isDated = daysAgo !== undefined && ['idempotency_key_reused', 'day_closed'].includes(outcome ?? '');
+    if (outcome !== refused && !isDated)
       throw new Failure(1, `${body.description}: expected ${refused}, but the outcome was ${outcome ?? 'Completed'}`);
   }
 }
+
+/** Returns a day in the past of every time zone, if `days` is at least 2. */
+const dayBefore = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 
 function errorCode(error: unknown): string {
   if (error instanceof BankError && error.status < 500) return error.code;

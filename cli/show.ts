@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Bank } from '../clients/typescript/index.ts';
 import { money, resolveAccountId } from './accounts.ts';
-import { answer, Failure, jsonOption, moment, openBank, print, printJson, say } from './api.ts';
+import { answer, day, Failure, jsonOption, moment, openBank, print, printJson, say } from './api.ts';
 import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
@@ -24,15 +24,19 @@ export function addBalance(command: Command): void {
   command
     .argument('<account>')
     .option('--at <time>', 'the balance after the last entry posted before this time (ISO 8601)', moment)
+    .addOption(
+      new Option('--on <date>', 'the balance by value date at the end of this day').argParser(day).conflicts('at'),
+    )
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
-    .action(async (account: string, options: { at?: Date; json?: true }) => {
+    .action(async (account: string, options: { at?: Date; on?: string; json?: true }) => {
       const bank = openBank();
       const account_id = await resolveAccountId(bank, account);
-      const found = await bank.getAccountBalance({ account_id, at: options.at?.toISOString() });
-      const { account_number, balance, available_balance, currency, at, sequence } = found;
+      const found = await bank.getAccountBalance({ account_id, at: options.at?.toISOString(), on: options.on });
+      const { account_number, balance, available_balance, currency, at, on, sequence } = found;
       const available = available_balance === undefined ? [] : [`available ${money(available_balance, currency)}`];
-      const line = [account_number, at, `balance ${money(balance, currency)}`, ...available, `after entry ${sequence}`];
+      const after = sequence === undefined ? [] : [`after entry ${sequence}`];
+      const line = [account_number, on ?? at, `balance ${money(balance, currency)}`, ...available, ...after];
       answer(options, found, line.join('  '));
     });
 }

@@ -1,4 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -64,6 +65,8 @@ describe('bank', () => {
       await countRows('accounts.status_transitions'),
     ];
     expect(before.slice(1, 3)).toEqual([12, counts['accounts']]);
+    expect(await countRows('dated_entries')).toBeGreaterThan(0);
+    expect(await countRows('accounts where per_day_out_minor = 15000000')).toBe(1);
     const { code, out, err } = await bank('seed --clients 12 --days 40 --seed 7');
     expect([code, out]).toEqual([
       0,
@@ -409,6 +412,65 @@ describe('bank', () => {
       code: 1,
       err: expect.stringContaining('403 insufficient_scope'),
     });
+  });
+
+  it('days, balances, limits, value dates: a day is closed, shown, and printed, and what is left on an account is limited', async () => {
+    const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    const { account_id, account_number } = await api.newAccount({ initial_deposit: 100 });
+    expect((await bank('days list')).out).toBe('none\n');
+    expect(await done(`deposit ${account_number} 12.50 --effective-date ${day(1)}`)).toMatchObject({
+      effective_date: day(1),
+    });
+    expect((await bank(`balance ${account_number} --on ${day(1)}`)).out).toBe(
+      `${account_number}  ${day(1)}  balance 12.50 USD\n`,
+    );
+    const closed = await bank(`days close ${day(1)}`);
+    expect(closed).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(
+        new RegExp(`^${day(1)}  closed \\S+Z  key:\\w+  [0-9a-f]{64}\\n  \\w{3} (asset|liability) +opening `),
+      ),
+    });
+    expect((await bank(`days show ${day(1)}`)).out).toBe(closed.out);
+    expect(await done<{ date: string }[]>('days list --limit 1')).toMatchObject([{ date: day(1) }]);
+    const lines = (await bank(`days show ${day(1)} --accounts json`)).out;
+    const { accounts_sha256 } = await done<{ accounts_sha256: string }>(`days show ${day(1)}`);
+    expect(createHash('sha256').update(lines).digest('hex')).toBe(accounts_sha256);
+    expect(lines).toContain(
+      `"account_number":"${account_number}","currency":"USD","class":"liability","opening":"0.00"`,
+    );
+    expect((await bank(`days show ${day(1)} --accounts csv`)).out).toMatch(
+      new RegExp(`^account_id,account_number,.*\n[^]*\n${account_id},${account_number},USD,liability,0.00,12.50,`),
+    );
+    expect((await bank(`balances --on ${day(1)} --currency USD`)).out).toContain(`,${account_number},USD,12.50`);
+    expect((await bank('balances --form json')).out).toContain(
+      `"account_number":"${account_number}","currency":"USD","balance":"112.50"}`,
+    );
+    for (const [command, code, message] of [
+      [`days close ${day(1)}`, 1, /^400 day_closed: /],
+      [`days close ${day(0)}`, 1, /^400 day_not_closable: /],
+      [`days show ${day(0)}`, 1, /^404 day_not_found: /],
+      [`days show ${day(0)} --accounts csv`, 1, /^404 day_not_found: /],
+      [`deposit ${account_number} 1 --effective-date ${day(1)}`, 1, /^400 day_closed: /],
+      ['days close yesterday', 2, /must be a day such as/],
+      ['balances --on 2026-02-30', 2, /must be a day such as/],
+      [`limits ${account_number} --per-day-out 1,5`, 2, /must be an amount/],
+    ] as const)
+      expect(await bank(command), command).toMatchObject({ code, out: '', err: expect.stringMatching(message) });
+    const limits = `limits ${account_number}`;
+    expect((await bank(`${limits} --per-transaction 50 --minimum-balance 20`)).out).toBe(
+      'minimum_balance  20.00 USD\nper_transaction  50.00 USD\nper_day_out  none\n',
+    );
+    expect(await done(`${limits} --per-day-out 60 --minimum-balance none`)).toEqual({
+      account_id,
+      currency: 'USD',
+      per_transaction: 50,
+      per_day_out: 60,
+      out_today: 0,
+    });
+    expect((await bank(`withdraw ${account_number} 51`)).err).toMatch(/^400 limit_exceeded: per_transaction /);
+    await done(`withdraw ${account_number} 50`);
+    expect((await bank(limits)).out).toMatch(/per_day_out {2}60\.00 USD\nout_today {2}50\.00 USD\n$/);
   });
 
   it('tail: prints new events until it is stopped; then the same ones again from an earlier moment', async () => {

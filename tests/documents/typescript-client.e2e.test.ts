@@ -224,7 +224,7 @@ describe('responses', () => {
       if (id === account_id) expect(balance).toBe('3.00');
     const csv: string[] = [];
     for await (const chunk of bank.listBalances({ on: day }).bytes('text/csv')) csv.push(Buffer.from(chunk).toString());
-    expect(csv.join('')).toContain(`"${account_id}"`);
+    expect(csv.join('')).toContain(`\n${account_id},`);
     const unknown = bank.listDayLines({ date: '2020-01-01' });
     expect(await failure(unknown[Symbol.asyncIterator]().next())).toMatchObject({ code: 'day_not_found' });
     // The file is abandoned after its first line, so that the next one is not the second at a time.
