@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { TrialBalance } from '#libs/contracts/books.ts';
 import type { DayClosing } from '#libs/contracts/days.ts';
-import { amountText, bankDay, moneyText } from '#libs/service/formats.ts';
+import { bankDay, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, known } from '../api.ts';
 import { readKeyNames, showActor } from '../html/actors.ts';
@@ -97,7 +97,7 @@ async function showCalendar(visit: PageRequest): Promise<PageResult> {
   const mayClose = person.scopes.has('books:close');
   const state = closed.last
     ? html`<p role="status">Closed up to <strong>${closed.last}</strong>. ${next === undefined ? 'Every day that has ended is closed.' : `${open === 1 ? 'One ended day is' : `${open} ended days are`} still open.`}</p>`
-    : html`<p class="notice" role="status">No day has been closed yet, so nothing is fixed by days. The first closing may be that of any day that has ended; it closes all days before it too.</p>`;
+    : html`<p class="notice" role="status">No day has been closed yet: the bank does not use closed days. The first closing may be that of any day that has ended; it closes all days before it too.</p>`;
   return {
     title: `Days: ${monthText(month)}`,
     content: html`${bookParts('days')}${state}
@@ -149,7 +149,7 @@ function showDayCell(day: string, { closed: { first, last }, next, today, mayClo
   const isNext = last === undefined || day === next;
   return cell(
     day === next ? 'next' : 'open',
-    day === next ? html`<span class="whole">to close</span>` : 'open',
+    day === next ? 'next' : 'open',
     isNext && mayClose,
     `${dayUrl(day)}/closing`,
   );
@@ -243,13 +243,13 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
     return {
       title,
       content: html`${bookParts('days')}${query.has('closed') && html`<p class="notice" role="status">The day was closed.</p>`}
-${facts([
-  ['Closed', html`${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}`],
-  ['Hash', html`<code class="wide">${data.hash}</code>`],
-  ['Hash of the day before', html`<code class="wide">${data.previous_hash}</code>`],
-  ['SHA-256 of its accounts', html`<code class="wide">${data.accounts_sha256}</code>`],
-])}
+<p>Closed ${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}.</p>
 <h2>Totals, by value date</h2>${totalsTable(data)}
+<h2>Hashes</h2>${facts([
+        ['Of its accounts', hashText(data.accounts_sha256)],
+        ['Of the day before', hashText(data.previous_hash)],
+        ['Of both', hashText(data.hash)],
+      ])}
 <p class="actions"><button type="button" data-print hidden>Print</button> <a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
 <nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav>`,
     };
@@ -269,11 +269,13 @@ const notClosed = (day: string, { scopes }: Person): Html =>
   html`<p role="status">This day is not closed, or was closed with the first closing of a later day.</p>
 <p class="actions">${scopes.has('books:close') && html`<a href="${dayUrl(day)}/closing">Close it</a> `}<a href="${daysUrl}">Calendar</a></p>`;
 
+const hashText = (hash: string): Html => html`<span class="secret wide">${hash}</span>`;
+
 type Total = DayClosing['totals'][number];
 
 function totalsTable({ date, totals }: DayClosing): Html {
   const money = (title: string, field: 'opening' | 'debits' | 'credits' | 'closing') =>
-    numeric<Total>(title, (row) => (field === 'closing' ? amountText : moneyText)(row[field], row.currency));
+    numeric<Total>(title, (row) => moneyText(row[field], row.currency));
   return table<Total>(
     `Totals of ${date}`,
     [

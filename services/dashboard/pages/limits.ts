@@ -54,7 +54,7 @@ export async function limitsOn(visit: PageRequest, account: Account): Promise<Ht
   const limits = account_type === 'Loan' ? undefined : await known(read(visit, account_id));
   const set = inOrder.filter((name) => limits?.[name] !== undefined);
   if (!limits || set.length === 0) return undefined;
-  return html`${set.map((name) => html`${texts[name].name} ${limitText(limits, name)}<br>`)}`;
+  return html`${set.map((name) => html`${texts[name].name} <strong class="whole">${limitText(limits, name)}</strong><br>`)}`;
 }
 
 async function draw(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
