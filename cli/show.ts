@@ -47,17 +47,20 @@ export function addStatement(command: Command): void {
     .argument('<account>')
     .option('--from <time>', 'start of the period, inclusive (ISO 8601)', moment)
     .option('--to <time>', 'end of the period, exclusive (ISO 8601)', moment)
-    .addOption(jsonOption().conflicts('html'))
-    .option('--html <file>', 'write a page made for paper to this file, at most 10,000 entries')
+    .option('--on <day>', 'the day by value date, which has ended, instead of --from and --to')
+    .addOption(jsonOption().conflicts(['html', 'camt']))
+    .addOption(new Option('--html <file>', 'write a page made for paper, at most 10,000 entries').conflicts('camt'))
+    .option('--camt <file>', 'write ISO 20022 camt.053 of the day --on, for accounting software')
     .addHelpText(
       'after',
-      '\nExample:\n  bank statement SAV-1234567897 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z',
+      '\nExamples:\n  bank statement SAV-1234567897 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z\n  bank statement SAV-1234567897 --on 2026-01-31 --camt statement.xml',
     )
-    .action(async (account: string, { from, to, json, html }: StatementOptions) => {
+    .action(async (account: string, { from, to, on, json, html, camt }: StatementOptions) => {
       const bank = openBank();
       const account_id = await resolveAccountId(bank, account);
-      const period = { account_id, from: from?.toISOString(), to: to?.toISOString() };
+      const period = { account_id, from: from?.toISOString(), to: to?.toISOString(), on };
       if (html !== undefined) return writeStatement(html, await bank.getStatementHtml(period));
+      if (camt !== undefined) return writeStatement(camt, await bank.getStatementXml(period));
       if (json) {
         const [first, ...rest] = await bank.getStatement(period).toArray();
         return printJson({ ...first, entries: [first, ...rest].flatMap((page) => page?.entries ?? []) });
@@ -66,7 +69,7 @@ export function addStatement(command: Command): void {
       for await (const page of bank.getStatement(period)) {
         const { account_number, currency, opening_balance, closing_balance, entries } = page;
         if (closing === '') {
-          print(`${account_number}  from ${page.from ?? 'its opening'} to ${page.to ?? 'now'}`);
+          print(`${account_number}  ${on ?? `from ${page.from ?? 'its opening'} to ${page.to ?? 'now'}`}`);
           print(`${'opening balance'.padEnd(48)}${money(opening_balance, currency).padStart(20)}`);
         }
         closing ||= money(closing_balance, currency);
@@ -79,8 +82,10 @@ export function addStatement(command: Command): void {
 interface StatementOptions {
   from?: Date;
   to?: Date;
+  on?: string;
   json?: true;
   html?: string;
+  camt?: string;
 }
 
 function writeStatement(path: string, page: string): void {

@@ -44,8 +44,8 @@ export function createBank(options: BankOptions): Bank {
     (operation: Operation) =>
     (input: Input = {}, call: CallOptions = {}) => {
       const request = buildRequest(operation, input, call);
-      if (operation.page !== undefined)
-        return send(sender, { ...request, accept: operation.page }, toPatience(call)).then(({ body }) => body);
+      if (operation.form !== undefined)
+        return send(sender, { ...request, accept: operation.form }, toPatience(call)).then(({ body }) => body);
       if (operation.stream) return createLines(sender, request, () => toPatience(call));
       if (operation.paged === undefined) return one(sender, operation, request, toPatience(call), call.onHeaders);
       const readItems = ({ body }: Answer) =>

@@ -13,8 +13,8 @@ export interface Operation {
   stream?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a page of this type. */
-  page?: 'text/html';
+  /** The body is a text of this type. */
+  form?: 'text/html' | 'application/xml';
 }
 
 export const operations = {
@@ -39,7 +39,8 @@ export const operations = {
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
   getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
-  getStatementHtml: { method: 'GET', path: '/accounts/:account_id/statement', page: 'text/html' },
+  getStatementHtml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'text/html' },
+  getStatementXml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'application/xml' },
   listTransactions: { method: 'GET', path: '/transactions', paged: 'items' },
   getTransaction: { method: 'GET', path: '/transactions/:transaction_id' },
   createTransaction: { method: 'POST', path: '/transactions', bare: true },
@@ -290,6 +291,7 @@ export interface EntryLine {
   counterparty_account_id?: string;
   counterparty_account_number?: string;
   transfer_id?: string;
+  reverses_transaction_id?: string;
 }
 
 export interface BalanceAt {
@@ -866,10 +868,39 @@ export interface Calls {
   listEntries(input: { account_id: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
   /** Get the balance of an account, now or at a time. With `on`, returns the balance by value date at the end of that day, without `at` and `sequence`; it changes as long as postings are dated back to that day. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string; on?: string }, options?: CallOptions): Promise<BalanceAt>;
-  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429. Scope: transactions:read. */
-  getStatement(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
+  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. `on` is the statement of one day by value date, which must have ended; it changes as long as postings are dated back to that day or an earlier one. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. With `Accept: application/xml` and `on`, streams the whole day as ISO 20022 camt.053.001.08, for accounting software. A caller may request one page or file at a time; a second gets a 429. Scope: transactions:read. */
+  getStatement(input: {
+    account_id: string;
+    from?: string;
+    to?: string;
+    effective_from?: string;
+    effective_to?: string;
+    on?: string;
+    limit?: number;
+    cursor?: string;
+  }, options?: CallOptions): Pages<Statement>;
   /** Get a statement of an account for a period, as an HTML page made for paper. */
-  getStatementHtml(input: { account_id: string; from?: string; to?: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<string>;
+  getStatementHtml(input: {
+    account_id: string;
+    from?: string;
+    to?: string;
+    effective_from?: string;
+    effective_to?: string;
+    on?: string;
+    limit?: number;
+    cursor?: string;
+  }, options?: CallOptions): Promise<string>;
+  /** Get a statement of an account for a period, as ISO 20022 camt.053, of one day: `on`. */
+  getStatementXml(input: {
+    account_id: string;
+    from?: string;
+    to?: string;
+    effective_from?: string;
+    effective_to?: string;
+    on?: string;
+    limit?: number;
+    cursor?: string;
+  }, options?: CallOptions): Promise<string>;
   /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;

@@ -26,6 +26,7 @@ export const entryLineSchema = entrySchema.extend({
   counterparty_account_id: z.string().optional(),
   counterparty_account_number: z.string().optional(),
   transfer_id: z.string().optional(),
+  reverses_transaction_id: z.string().optional(),
 });
 export type EntryLine = z.infer<typeof entryLineSchema>;
 
@@ -65,6 +66,13 @@ const onePeriod = field.rule(
   'and effective_to cannot be combined with from and to',
   ({ from, to, effective_from, effective_to }) =>
     (from ?? to) === undefined || (effective_from ?? effective_to) === undefined,
+);
+const oneDay = field.rule(
+  'validation_failed',
+  'on',
+  'cannot be combined with from, to, effective_from, and effective_to',
+  ({ on, from, to, effective_from, effective_to }) =>
+    on === undefined || (from ?? to ?? effective_from ?? effective_to) === undefined,
 );
 
 export const statementEndpoints = {
@@ -111,14 +119,15 @@ export const statementEndpoints = {
         from: field.time.optional(),
         to: field.time.optional(),
         ...dayFilters,
+        on: field.day.optional(),
         limit: field.page.limit,
         cursor: field.page.cursor,
       })
-      .check(field.inOrder, daysInOrder, onePeriod),
+      .check(field.inOrder, daysInOrder, onePeriod, oneDay),
     description:
-      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429.',
+      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. `on` is the statement of one day by value date, which must have ended; it changes as long as postings are dated back to that day or an earlier one. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. With `Accept: application/xml` and `on`, streams the whole day as ISO 20022 camt.053.001.08, for accounting software. A caller may request one page or file at a time; a second gets a 429.',
     shape: 'document',
-    printed: true,
+    forms: ['text/html', 'application/xml'],
   },
 } satisfies EndpointRows;
 
@@ -137,6 +146,7 @@ export const statementMessages = {
       from: message.time.optional(),
       to: message.time.optional(),
       ...dayFilters,
+      on: field.day.optional(),
       limit: message.page.limit,
       after: message.page.after,
     },
@@ -154,6 +164,7 @@ export const statementMeanings = {
     at: `The time, ${meaning.utc}`,
     on: 'The day, in the time zone of the bank',
     'get_account_balance.on': 'Return the balance by value date at the end of this day of the bank, not a future one',
+    'get_statement.on': 'The statement of this day by value date, which must have ended',
     'get_account_balance.at':
       'Return the balance after the last entry posted before this time: ISO 8601 date or time; default: now',
     'Statement.from': `Posted at or after this time, ${meaning.utc}; null: since the account was opened`,

@@ -50,8 +50,8 @@ export interface EndpointRow {
   success?: 200 | 201;
   /** Returns 202 with a Pending resource if no reply arrives in time. */
   pending?: true;
-  /** Returns an HTML page made for paper if the request accepts one. */
-  printed?: true;
+  /** Other forms of the whole resource that a request may accept: a page made for paper, or a file for accounting software. */
+  forms?: readonly ('text/html' | 'application/xml')[];
   /** The response has an ETag, which reads and changes of the resource accept in If-Match. */
   versioned?: true;
   /** The message that the endpoint sends. For a read composed of several messages, the first one. */

@@ -29,6 +29,10 @@ export function startOfDay(timeZone: string, day: string, plusDays = 0): string 
   return new Date(start.epochMilliseconds).toISOString();
 }
 
+/** Returns what clocks in the zone show, with the zone's offset: 2026-01-31T23:59:59.999+03:00. `at`: in ms since 1970. */
+export const timeIn = (timeZone: string, at: number): string =>
+  Temporal.Instant.fromEpochMilliseconds(at).toString({ timeZone, smallestUnit: 'millisecond' });
+
 /** Reports whether clocks in the zone show this time twice, because they are set back. `at`: in ms since 1970. */
 export function isRepeated(timeZone: string, at: number): boolean {
   const offset = (ms: number) => Date.parse(`${clockText(timeZone, ms).replace(' ', 'T')}Z`) - ms;

@@ -1,5 +1,5 @@
 import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
-import { dayIn, isRepeated, startOfDay as startOfDayIn } from './days.ts';
+import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts';
 
 /** The bank's name and address and its formats of times and amounts, set once per process. */
 
@@ -67,6 +67,9 @@ export const decimalMark = (): string => formats.marks.get('decimal') ?? '.';
 /** Returns the mark between groups of digits, as people type it. */
 export const groupMark = (): string => formats.marks.get('group') ?? ',';
 export const bankLocale = (): string | undefined => formats.locale;
+
+/** Returns this time for programs, such as 2026-01-31T23:59:59.999+03:00: its day is that of the bank. */
+export const bankTime = (ms: number): string => timeIn(formats.timeZone, ms);
 
 /** Returns the bank's day at this time, such as 2026-01-31. */
 export const bankDay = (ms: number): string => dayIn(formats.timeZone, ms);

@@ -14,6 +14,11 @@ interface ApiAnswer<T> {
   complete?: boolean | undefined;
 }
 
+export interface ApiText {
+  text: string;
+  headers: Record<string, string>;
+}
+
 export interface ApiProblem {
   code: string;
   message: string;
@@ -109,10 +114,13 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
       /** Asks the API about the token, unless this has asked something already. Throws if the session has ended. */
       checkToken: async (): Promise<unknown> => isAsked || call({ method: 'GET', path: '/' }),
       get: <T>(path: string) => call<T>({ method: 'GET', path }),
-      /** Returns a page of the API unchanged, with its content policy. */
-      async getHtml(path: string): Promise<{ text: string; policy: string }> {
-        const { body, headers } = await answered({ method: 'GET', path, accept: 'text/html' });
-        return { text: String(body), policy: headers.get('content-security-policy') ?? "default-src 'none'" };
+      /** Returns a page or file of the API unchanged, with the headers that describe it. */
+      async getText(path: string, accept: 'text/html' | 'application/xml'): Promise<ApiText> {
+        const { body, headers } = await answered({ method: 'GET', path, accept });
+        const policy = headers.get('content-security-policy') ?? "default-src 'none'";
+        const given = ['content-type', 'content-disposition'].map((name) => [name, headers.get(name)] as const);
+        const described = Object.fromEntries(given.filter(([, value]) => value !== null));
+        return { text: String(body), headers: { ...described, 'content-security-policy': policy } };
       },
       /** Returns a file of any length as it arrives. Rejects if the API refuses it; a file that breaks off throws. */
       async getFile(path: string, accept: string): Promise<AsyncIterable<Uint8Array>> {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readCamtSchema } from '../support/camt-schema.ts';
 import {
   type Answer,
   type Api,
@@ -418,6 +419,120 @@ describe('a day', () => {
     expectError(await file(`on=${today()}&from=2026-01-01`), 400, 'unknown_parameter');
     const without = api.withKey((await api.key({ scopes: ['accounts:read', 'transactions:read'] })).api_key);
     expectError(await without.get('/admin/balances'), 403, 'insufficient_scope');
+  });
+});
+
+describe('the statement of a day', () => {
+  const asXml = { accept: 'application/xml' };
+  const day = () => dayAgo(3);
+  const pathOf = ({ account_id }: RestAccount) => `/accounts/${account_id}/statement`;
+  let find: Awaited<ReturnType<typeof readCamtSchema>>;
+  let payer: RestAccount;
+  let payee: RestAccount;
+  beforeAll(async () => {
+    find = await readCamtSchema();
+    [payer, payee] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
+    await api.transact(payer.account_id, 'Withdrawal', 5, { effective_date: dayAgo(5) });
+    const texts = { description: 'Rent <June> & "July"', reference: 'R-1', effective_date: day() };
+    const { transaction_id } = await api.transact(payer.account_id, 'Deposit', 20.5, texts);
+    await api.transfer(payer.account_id, payee.account_id, 30, { effective_date: day() });
+    const reversal = { reason: 'posted twice', effective_date: day() };
+    expect((await api.post(`/transactions/${transaction_id}/reversal`, reversal)).status).toBe(201);
+  });
+  const read = async (account: RestAccount, by: Api = api) => {
+    const answer = await by.get(`${pathOf(account)}?on=${day()}`, asXml);
+    expect([answer.status, answer.header('content-type')], answer.text).toEqual([
+      200,
+      'application/xml; charset=utf-8',
+    ]);
+    return (path: string) => find(answer.text, path);
+  };
+
+  it('is valid camt.053, with what was posted for that day, and when', async () => {
+    // contract: days-23, days-24, days-25
+    const own = await read(payer);
+    expect(own('Acct/Id/Othr/Id')).toEqual([payer.account_number]);
+    expect([own('Bal/Amt'), own('Bal/CdtDbtInd'), own('Bal/Dt/Dt')]).toEqual([
+      ['5.00', '35.00'],
+      ['DBIT', 'DBIT'],
+      [day(), day()],
+    ]);
+    expect([own('TtlCdtNtries/Sum'), own('TtlDbtNtries/Sum'), own('NbOfNtries')]).toEqual([
+      ['20.50'],
+      ['50.50'],
+      ['3'],
+    ]);
+    expect([own('Ntry/NtryRef'), own('Ntry/Amt'), own('Ntry/CdtDbtInd')]).toEqual([
+      ['3', '4', '5'],
+      ['20.50', '30.00', '20.50'],
+      ['CRDT', 'DBIT', 'DBIT'],
+    ]);
+    expect(new Set(own('Ntry/ValDt/Dt'))).toEqual(new Set([day()]));
+    const posted = new Set(own('Ntry/BookgDt/DtTm').map((time) => `${time.slice(0, 10)} ${time.slice(-6)}`));
+    expect(posted).toEqual(new Set([`${today()} +14:00`]));
+    expect([own('Ustrd'), own('EndToEndId')]).toEqual([
+      ['Rent <June> & "July"', 'posted twice'],
+      ['R-1', 'R-1'],
+    ]);
+    expect([own('CdtrAcct/Id/Othr/Id'), own('Ntry/RvslInd'), own('AddtlNtryInf')]).toEqual([
+      [payee.account_number],
+      ['true'],
+      ['Deposit', 'Transfer', 'Deposit'],
+    ]);
+    const days = `effective_from=${day()}&effective_to=${day()}`;
+    const entries = await api.all<RestEntry>(`/accounts/${payer.account_id}/entries?order=asc&${days}`);
+    expect(own('Ntry/AcctSvcrRef')).toEqual(entries.map(({ transaction_id }) => transaction_id.slice(4)));
+    const other = await read(payee);
+    expect([other('DbtrAcct/Id/Othr/Id'), other('Bal/CdtDbtInd'), other('TxId')]).toEqual([
+      [payer.account_number],
+      ['CRDT', 'CRDT'],
+      own('TxId'),
+    ]);
+  });
+
+  it('is the same as JSON and on paper', async () => {
+    // contract: days-23
+    const statement = (query: string) => api.get(`${pathOf(payer)}?${query}`);
+    expect((await statement(`on=${day()}`)).data()).toEqual(
+      (await statement(`effective_from=${day()}&effective_to=${day()}`)).data(),
+    );
+    const page = await api.get(`${pathOf(payer)}?on=${day()}`, { accept: 'text/html' });
+    expect(page.text).toContain(`value dates from ${day()} to ${day()}`);
+  });
+
+  it('is for ended days, and callers who may read the account', async () => {
+    // contract: days-23
+    for (const accept of ['application/json', 'text/html', 'application/xml', 'text/xml']) {
+      for (const on of [today(), dayAgo(-1)]) {
+        const { errors } = expectError(
+          await api.get(`${pathOf(payer)}?on=${on}`, { accept }),
+          400,
+          'validation_failed',
+        );
+        expect(errors).toEqual([
+          { field: 'on', code: 'validation_failed', message: expect.stringContaining(`the bank's day is ${today()}`) },
+        ]);
+      }
+      for (const filter of ['from', 'to', 'effective_from', 'effective_to'])
+        expect(
+          expectError(
+            await api.get(`${pathOf(payer)}?on=${day()}&${filter}=${day()}`, { accept }),
+            400,
+            'validation_failed',
+          ).errors,
+        ).toMatchObject([{ field: 'on' }]);
+    }
+    expect(expectError(await api.get(pathOf(payer), asXml), 400, 'validation_failed').errors).toMatchObject([
+      { field: 'on' },
+    ]);
+    const unknown = { ...payer, account_id: `acc_${'0'.repeat(32)}` };
+    expectError(await api.get(`${pathOf(unknown)}?on=${day()}`, asXml), 404, 'account_not_found');
+    const bound = api.withToken(await world.bank.token(undefined, `bound:${payer.client_id}`));
+    expectError(await bound.get(`${pathOf(account)}?on=${day()}`, asXml), 404, 'account_not_found');
+    // A customer does not see why staff reversed something.
+    expect((await read(payer, bound))('Ustrd')).toEqual(['Rent <June> & "July"']);
+    const without = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
+    expectError(await without.get(`${pathOf(payer)}?on=${day()}`, asXml), 403, 'insufficient_scope');
   });
 });
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Statement } from '#libs/contracts/statements.ts';
 import { type Dashboard, expectFine, look, plain } from '../support/browser.ts';
@@ -91,6 +92,13 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       await printed.emulateMedia({ media: 'print' });
       await look(printed, 'statement-printed');
       await printed.close();
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Download camt.053' }).click(),
+      ]);
+      const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+      expect(download.suggestedFilename()).toBe(`statement-${account.account_number}-${yesterday}.xml`);
+      expect(readFileSync(await download.path(), 'utf8')).toContain(`<Id>${account.account_number}-${yesterday}</Id>`);
       await page.getByRole('link', { name: 'Last year' }).click();
       await page.getByText('Nothing was posted in this period.').waitFor();
       expect(await page.locator('main [aria-current="true"]').innerText()).toBe('Last year');

@@ -180,6 +180,16 @@ describe('bank', () => {
       code: 2,
       out: '',
     });
+    const [camt, day] = [file.replace('html', 'xml'), '2026-01-31'];
+    expect(await bank(`statement ${savings.account_number} --on ${day} --camt ${camt}`)).toMatchObject({ code: 0 });
+    expect(readFileSync(camt, 'utf8')).toContain(`<Id>${savings.account_number}-${day}</Id>`);
+    expect((await bank(`statement ${savings.account_number} --on ${day}`)).out).toMatch(
+      new RegExp(`^${savings.account_number} {2}${day}\n`),
+    );
+    expect(await bank(`statement ${savings.account_number} --camt ${camt}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('on is required'),
+    });
     expect(await done(`reverse ${once[0]?.transfer_id} --reason mistake`)).toMatchObject({
       transaction_type: 'Transfer',
       reverses_transaction_id: expect.any(String),

@@ -208,6 +208,9 @@ describe('responses', () => {
     ]);
     const statement = await bank.getStatement({ account_id, limit: 3 }).toArray();
     expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
+    expect(await bank.getStatementXml({ account_id, on: '2026-01-31' })).toContain(
+      `<Id>${statement[0]?.account_number}-2026-01-31</Id>`,
+    );
   });
 
   it('files of any length are read line by line, or as the bytes whose hash is that of the closed day', async () => {

@@ -5,7 +5,7 @@ import { sameHash } from '#libs/contracts/api-key.ts';
 import { queryNames } from '#libs/contracts/endpoints.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
-import type { Api, createApi } from '../api.ts';
+import type { Api, ApiText, createApi } from '../api.ts';
 import { logRefused, Refused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
 import type { Session, Sessions } from '../session/session.ts';
@@ -185,16 +185,16 @@ export const addPage = addShown('page');
 /** Adds the target of a form. */
 export const addForm = addShown('form');
 
-/** Adds a page that the API creates whole; the API records the export. If `read` throws, an error page is shown. */
+/** Adds a page or file that the API creates whole; the API records the export. If `read` throws, an error page is shown. */
 export function addApiPage(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  read: (visit: PageRequest) => Promise<{ text: string; policy: string }>,
+  read: (visit: PageRequest) => Promise<ApiText>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, _request, reply) => {
-    const { text, policy } = await read(visit);
-    return sendPage(reply.header('content-security-policy', policy), 200, text);
+    const { text, headers } = await read(visit);
+    return reply.headers(headers).send(text);
   });
 }
 

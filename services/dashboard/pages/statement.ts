@@ -35,16 +35,19 @@ export function addStatement(app: FastifyInstance): void {
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
-      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}
+      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
 <p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
   addApiPage(app, `${url}.html`, page, (visit) => {
     const { from_day, to_day } = periodIn(visit);
-    return visit.api.getHtml(
-      `${statementPath(visit)}?${new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) })}`,
-    );
+    const period = new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) });
+    return visit.api.getText(`${statementPath(visit)}?${period}`, 'text/html');
+  });
+  addApiPage(app, `${url}.xml`, page, async (visit) => {
+    const on = visit.query.get('on') ?? '';
+    return visit.api.getText(`${statementPath(visit)}?${new URLSearchParams({ on })}`, 'application/xml');
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
     exportCsv<Entry>(visit.api, {
@@ -112,6 +115,13 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
   return html`<p class="actions"><a role="button" href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a></p>`;
+}
+
+/** A day for accounting software: the last one of the period, if it has ended. */
+function camtForm(here: string, { to_day }: Period, today: string): Html {
+  const yesterday = bankDay(Date.parse(startOfDay(today)) - 1);
+  return html`<form method="get" action="${here}.xml" class="filters"><label>Day, for accounting software <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
+<p class="actions"><button class="secondary">Download camt.053</button></p></form>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {

@@ -126,6 +126,23 @@ test.each<[string, string, string | null, object]>([
   },
 );
 
+test.each([
+  ['text/html', 'statement.html'],
+  ['application/xml', 'statement.xml'],
+])('a statement as %s is recorded as an export', async (accept, file) => {
+  // contract: audit-2
+  const { get, records } = await start(service);
+  const path = `/accounts/${ids.account}/statement?on=2026-01-01`;
+  expect((await get(path, { ...token(), accept })).statusCode).toBe(200);
+  expect(records()).toEqual([
+    expect.objectContaining({
+      action: 'export',
+      resource_id: ids.account,
+      details: { file, rows: 1, filters: { on: '2026-01-01' } },
+    }),
+  ]);
+});
+
 test('reads by keys, machines with tokens, and customers are not recorded, nor are totals of the whole bank', async () => {
   // contract: audit-4
   const { get, records, keyHeader } = await start(service);

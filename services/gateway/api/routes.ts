@@ -30,7 +30,7 @@ import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { toOrigin } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
-import { statementHandler } from './statement-page.ts';
+import { statementHandler } from './statement-forms.ts';
 import { isStream, streamHandler } from './streams.ts';
 import { readEvents } from './webhooks.ts';
 import { writeHandler } from './write.ts';

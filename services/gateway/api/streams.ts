@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { csvLine } from '#libs/service/csv.ts';
@@ -38,14 +39,20 @@ export function streamHandler(name: StreamName, endpoint: Endpoint, { forwarder 
     await files.run(origin.caller.actor, async () => {
       // A refusal is the response; after the first page, a failure ends the connection.
       const first = await readPage({});
-      const stream = Readable.from(texts(first, readPage, isCsv ? Object.keys(columns(name)) : undefined));
-      reply.header('content-type', isCsv ? `${csv}; charset=utf-8; header=present` : ndjson);
-      const ended = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
-      reply.send(stream);
-      await ended;
-      stream.destroy();
+      const lines = texts(first, readPage, isCsv ? Object.keys(columns(name)) : undefined);
+      await sendTexts(reply, isCsv ? `${csv}; charset=utf-8; header=present` : ndjson, lines);
     });
   };
+}
+
+/** Sends texts while they are made. Resolves when the response has ended, whoever ended it; then no more are made. */
+export async function sendTexts(reply: FastifyReply, type: string, texts: AsyncIterable<string>): Promise<void> {
+  const stream = Readable.from(texts);
+  reply.header('content-type', type);
+  const ended = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
+  reply.send(stream);
+  await ended;
+  stream.destroy();
 }
 
 interface LinesPage {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { prefersCsv } from './accept.ts';
+import { preferredType, prefersCsv } from './accept.ts';
 
 it.each([
   [undefined, false],
@@ -24,4 +24,27 @@ it.each([
   ['text/*', true],
 ] as const)('Accept: %s prefers CSV: %s', (accept, expected) => {
   expect(prefersCsv(accept)).toBe(expected);
+});
+
+it.each([
+  [undefined, undefined],
+  ['*/*', undefined],
+  ['application/json', undefined],
+  ['text/html', 'text/html'],
+  ['Text/HTML; q=0.9', 'text/html'],
+  ['text/html, */*', 'text/html'],
+  ['text/html;q=0.5, */*', undefined],
+  ['text/html, application/json;q=0.9', 'text/html'],
+  ['application/json, text/html', undefined],
+  ['text/html;q=0', undefined],
+  ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
+  ['application/xml', 'application/xml'],
+  ['text/html;q=0.8, application/xml', 'application/xml'],
+  ['application/xml, text/html', 'text/html'],
+  ['application/xml, text/xml', 'application/xml'],
+  ['text/xml, application/xml;q=0.9', 'text/xml'],
+  ['application/xml, application/json', undefined],
+  ['application/xml;q=0.5, application/*', undefined],
+] as const)('of HTML and XML, Accept: %s prefers %s to JSON', (accept, expected) => {
+  expect(preferredType(accept, ['text/html', 'application/xml', 'text/xml'])).toBe(expected);
 });

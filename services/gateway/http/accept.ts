@@ -3,7 +3,7 @@
 const problem = 'application/problem+json';
 
 /** Returns the weight of each media type and range that an Accept header names. */
-export function acceptedTypes(accept: string): ReadonlyMap<string, number> {
+function acceptedTypes(accept: string): ReadonlyMap<string, number> {
   return new Map(
     accept.split(',').map((part) => {
       const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
@@ -19,6 +19,20 @@ export function prefersCsv(accept = ''): boolean {
   const own = wanted.get('text/csv') ?? wanted.get('text/*') ?? 0;
   const other = wanted.get('application/x-ndjson') ?? wanted.get('application/*') ?? wanted.get('*/*') ?? 0;
   return own > 0 && own >= other;
+}
+
+/**
+ * Returns the one of these media types that this Accept header prefers to JSON, or undefined: it names the type, and does not
+ * prefer JSON. Browsers name HTML; programs that accept anything get JSON. If it names several types with the same weight,
+ * the first of the list. Pure.
+ */
+export function preferredType<T extends string>(accept = '', types: readonly T[]): T | undefined {
+  const wanted = acceptedTypes(accept);
+  const own = Math.max(...types.map((type) => wanted.get(type) ?? 0));
+  const json = wanted.get('application/json');
+  const isPreferred =
+    own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);
+  return isPreferred ? types.find((type) => wanted.get(type) === own) : undefined;
 }
 
 /**

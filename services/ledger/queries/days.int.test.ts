@@ -7,7 +7,7 @@ import { messages } from '#libs/contracts/messages.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { insertDatedEntries, writeBatch } from '../batch/store.ts';
-import { addDays, setCalendar } from '../domain/calendar.ts';
+import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Books } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
@@ -260,6 +260,26 @@ it('a statement by value date has the same totals on each page, whatever is post
   expect(second.item).toMatchObject({ ...all, entries: [{ sequence: 3 }] });
   expect(second.next).toBeUndefined();
   expect((await ask('get_statement', ofDay)).item.entry_count).toBe(3);
+});
+
+it('a statement of one day is that of its value dates, once the day has ended', async () => {
+  // contract: days-23
+  const account_id = await ledger.open('Savings', '10');
+  const today = dayAt(new Date().toISOString());
+  const day = addDays(today, -1);
+  await ledger.book([ledger.cash('Withdrawal', account_id, '4', { effective_date: day })]);
+  const { item } = await ask('get_statement', { account_id, on: day, limit: 9 });
+  expect(item).toEqual(
+    (await ask('get_statement', { account_id, effective_from: day, effective_to: day, limit: 9 })).item,
+  );
+  expect(item).toMatchObject({ effective_from: day, effective_to: day, closing_balance: '-4.00', entry_count: 1 });
+  for (const on of [today, addDays(today, 1), '9999-12-31'])
+    await expect(ask('get_statement', { account_id, on, limit: 9 })).rejects.toThrow(
+      `on must be a day that has ended: the bank's day is ${today}`,
+    );
+  expect((await ask('get_statement', { account_id, on: '0001-01-01', limit: 9 })).item).toMatchObject({
+    entry_count: 0,
+  });
 });
 
 it('the balances of all accounts wait for the postings that were under way, and hold up no other', async () => {

@@ -62,7 +62,11 @@ describe('lines', () => {
       (await ask('get_statement', { account_id, limit: 9 }, bound)).item.entries[2]?.description,
     ];
     expect(await described()).toEqual(['mistake', 'mistake']);
-    expect(await described(await readOwner(account_id))).toEqual([null, null]);
+    const owner = await readOwner(account_id);
+    expect(await described(owner)).toEqual([null, null]);
+    const { items } = await ask('list_entries', { account_id, ...page }, owner);
+    const original = idOfPosted(deposit);
+    expect(items.map((line) => line.reverses_transaction_id)).toEqual([original, undefined, undefined]);
   });
 });
 

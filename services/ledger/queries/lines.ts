@@ -82,5 +82,6 @@ export function toLine(
     ...(isOfTransfer({ transaction_type })
       ? { transfer_id: formatId('transfer', idBits(prefixed('opr', entry.operation_id))) }
       : {}),
+    ...(reverses_transaction_id === null ? {} : { reverses_transaction_id: prefixed('txn', reverses_transaction_id) }),
   };
 }

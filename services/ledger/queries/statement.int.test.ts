@@ -22,16 +22,16 @@ async function statement(data: Parameters<typeof ask>[0]): Promise<Found> {
   return reply.data as Found;
 }
 
-/** Creates an account with that many entries of 0.01 each, one minute apart since 2020. Every third is a debit. */
-async function longAccount(entries: number): Promise<string> {
+/** Creates an account with that many entries of 0.01 each, so far apart since 2020. Every third is a debit. */
+async function longAccount(entries: number, apart = '1 minute'): Promise<string> {
   const account_id = await ledger.open('Savings', '0');
   const uuid = account_id.slice(4);
   for (const trigger of ['entries_posted', 'entries_append_only'])
     await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
   await ledger.owner.query(
     `insert into entries select $1::uuid, n, md5('o' || $1 || n)::uuid, md5('t' || $1 || n)::uuid, case when n % 3 = 0 then 'debit' else 'credit' end, case when n % 3 = 0 then 'DR' else 'CR' end,
-       1, 'USD', n - 2 * (n / 3), timestamptz '2020-01-01Z' + (n - 1) * interval '1 minute' from generate_series(1, $2::int8) n`,
-    [uuid, entries],
+       1, 'USD', n - 2 * (n / 3), timestamptz '2020-01-01Z' + (n - 1) * $3::interval from generate_series(1, $2::int8) n`,
+    [uuid, entries, apart],
   );
   await ledger.owner.query(
     'update accounts set last_sequence = $2, balance_minor = $2::int8 - 2 * ($2::int8 / 3) where account_id = $1',
@@ -220,4 +220,38 @@ it('finds a period in a long account by index only, and refuses one with too man
       /Seq Scan","Parallel Aware":(true|false),"Async Capable":(true|false),"Relation Name":"entries"/,
     );
   }
+});
+
+it('of days with too many entries is refused, whatever was dated to them or away from them', async () => {
+  // contract: days-11, days-28
+  const account_id = await longAccount(100_002, '0.5 seconds');
+  const day = '2020-01-01';
+  const refusal = async (data: object) => {
+    const reply = await ask({ account_id, limit: 1, ...data });
+    return reply.ok ? undefined : reply.refusal.errors;
+  };
+  const days = { effective_from: day, effective_to: day };
+  expect(await refusal(days)).toMatchObject([
+    { field: 'effective_from', message: 'the period has 100002 entries: choose one of at most 100000' },
+  ]);
+  expect(await refusal({ on: day })).toMatchObject([
+    {
+      field: 'on',
+      message: expect.stringMatching(/^the day has 100002 entries, .* GET \/accounts\/:account_id\/entries$/),
+    },
+  ]);
+  // Two of them are for another day.
+  await ledger.owner.query(
+    `insert into dated_entries (account_id, sequence, effective_date) select $1, n, date '2019-12-31' from generate_series(1, 2) n`,
+    [account_id.slice(4)],
+  );
+  const { item } = await statement({ account_id, limit: 1, on: day });
+  expect(item).toMatchObject({
+    ...days,
+    entry_count: 100_000,
+    opening_balance: '0.02',
+    debit_total: '333.34',
+    credit_total: '666.66',
+    closing_balance: '333.34',
+  });
 });

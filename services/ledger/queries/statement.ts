@@ -4,7 +4,8 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { dayBounds, dayTimes } from '../domain/calendar.ts';
+import { readTime } from '#libs/postgres/time.ts';
+import { dayAt, dayBounds, dayTimes } from '../domain/calendar.ts';
 import { entryColumns, placed, prefixed } from '../rows.ts';
 import { datedDifference, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
@@ -56,18 +57,22 @@ const dayPeriodStatement = `with recursive account as (
     select account_id, account_number, currency, least($5::int8, last_sequence + 1) as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
     select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
-  ), ${placed}, period as (
-    select a.*, least(ending, (select sequence from placed where time = $3 limit 1)) as first, least(ending, (select sequence from placed where time = $4 limit 1)) as beyond from account a
-  ), dated as (
+  ), ${placed}, dated as (
     select sequence, direction, amount_minor, effective_date from account join dated_entries using (account_id) join entries using (account_id, sequence) where sequence < ending
+  ), period as (
+    select found.*, beyond - first - (select count(*) from dated where sequence >= first and sequence < beyond)
+      + (select count(*) from dated where effective_date >= $6::date and effective_date < $7::date) as entry_count
+    from (
+      select a.*, least(ending, (select sequence from placed where time = $3 limit 1)) as first, least(ending, (select sequence from placed where time = $4 limit 1)) as beyond from account a
+    ) found
   ), posted as (
     select direction, amount_minor from entries e, period
-    where e.account_id = $1 and e.sequence >= first and e.sequence < beyond and beyond - first <= ${maxEntries} and not exists (select from dated d where d.sequence = e.sequence)
+    where e.account_id = $1 and e.sequence >= first and e.sequence < beyond and entry_count <= ${maxEntries} and not exists (select from dated d where d.sequence = e.sequence)
     union all select direction, amount_minor from dated where effective_date >= $6::date and effective_date < $7::date
   )
   select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, (opening + credit_minor - debit_minor)::int8 as closing_minor, opening::int8 as opening_minor
   from period cross join lateral (
-    select count(*) + greatest(beyond - first - ${maxEntries}, 0) as entry_count, coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor from posted
+    select coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor from posted
   ) totals cross join lateral (
     select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$6::date')} as opening
   ) opening`;
@@ -103,7 +108,9 @@ export async function getStatement(
   request: MessageData<'get_statement'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
-  const { account_id, from, to, limit, after, effective_from, effective_to } = request;
+  const { account_id, from, to, limit, after, on, effective_from = on, effective_to = on } = request;
+  const unfinished = on === undefined ? undefined : await unfinishedDay(pool, on);
+  if (unfinished) return unfinished;
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
   const isByDay = (effective_from ?? effective_to) !== undefined;
@@ -119,10 +126,7 @@ export async function getStatement(
     : await pool.query<Period>(periodStatement, values);
   if (!period) return accountNotFound(account_id);
   const { currency, first, beyond, debit_minor, credit_minor, ending = beyond, entry_count: count } = period;
-  if (count > maxEntries) {
-    const field = isByDay ? 'effective_from' : 'from';
-    return refused(invalidField(field, `the period has ${count} entries: choose one of at most ${maxEntries}`));
-  }
+  if (count > maxEntries) return tooMany(count, on === undefined ? (isByDay ? 'effective_from' : 'from') : 'on');
   const begin = shown === undefined ? (isByDay ? 1n : first) : BigInt(shown) + 1n;
   const page = [account, begin, ending, limit + 1];
   const { rows } = isByDay
@@ -149,4 +153,20 @@ export async function getStatement(
   };
   const data: MessageResult<'get_statement'> = next === undefined ? { item } : { item, next };
   return { ok: true, data };
+}
+
+/** Returns the refusal of a day that has not ended by the database's clock. */
+async function unfinishedDay(pool: Pool, on: string): Promise<ReplyBody | undefined> {
+  const today = dayAt(new Date(await readTime(pool)).toISOString());
+  if (on < today) return undefined;
+  const message = `on must be a day that has ended: the bank's day is ${today}; effective_from can be that day`;
+  return refused(invalidField('on', message));
+}
+
+function tooMany(count: bigint, field: 'on' | 'from' | 'effective_from'): ReplyBody {
+  const message =
+    field === 'on'
+      ? `the day has ${count} entries, a statement at most ${maxEntries}: list them with GET /accounts/:account_id/entries`
+      : `the period has ${count} entries: choose one of at most ${maxEntries}`;
+  return refused(invalidField(field, message));
 }

@@ -39,18 +39,18 @@ export interface Operation {
   stream?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a page of this type. */
-  page?: 'text/html';
+  /** The body is a text of this type. */
+  form?: 'text/html' | 'application/xml';
 }
 
 export const operations = {
-${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...pageOperation(name, endpoint)]).join('\n')}
+${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...formOperations(name, endpoint)]).join('\n')}
 } as const satisfies Record<string, Operation>;
 
 ${resources.join('\n\n')}
 
 export interface Calls {
-${table.flatMap(([name, endpoint]) => [call(name, endpoint), ...pageCall(name, endpoint)]).join('\n')}
+${table.flatMap(([name, endpoint]) => [call(name, endpoint), ...formCalls(name, endpoint)]).join('\n')}
 }
 `;
 }
@@ -62,17 +62,25 @@ function operation({ method, path, shape }: Endpoint): string {
   return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' || shape === 'stream' ? `, ${shape}: true` : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
 }
 
-/** An operation whose response is also available as a printed page has a separate call for the page. */
-function pageOperation(name: EndpointName, { method, path, printed }: Endpoint): string[] {
-  return printed ? [`  ${callName(name)}Html: { method: '${method}', path: '${path}', page: 'text/html' },`] : [];
+/** Other forms of an operation's response have calls of their own. */
+const formCallNames = {
+  'text/html': ['Html', 'an HTML page made for paper'],
+  'application/xml': ['Xml', 'ISO 20022 camt.053, of one day: `on`'],
+} as const;
+
+function formOperations(name: EndpointName, { method, path, forms = [] }: Endpoint): string[] {
+  return forms.map(
+    (form) =>
+      `  ${callName(name)}${formCallNames[form][0]}: { method: '${method}', path: '${path}', form: '${form}' },`,
+  );
 }
 
-function pageCall(name: EndpointName, endpoint: Endpoint): string[] {
-  if (!endpoint.printed) return [];
+function formCalls(name: EndpointName, endpoint: Endpoint): string[] {
   const { type, optional } = input(endpoint);
-  return [
-    `  /** ${endpoint.summary}, as an HTML page made for paper. */\n  ${callName(name)}Html(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<string>;`,
-  ];
+  return (endpoint.forms ?? []).map((form) => {
+    const [suffix, what] = formCallNames[form];
+    return `  /** ${endpoint.summary}, as ${what}. */\n  ${callName(name)}${suffix}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<string>;`;
+  });
 }
 
 /** Returns an interface if the schema is one object, otherwise a type. */

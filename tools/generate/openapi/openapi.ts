@@ -6,7 +6,7 @@ import { errorCodes, problemSchema } from '#libs/contracts/errors.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
 import { sample } from '../samples.ts';
-import { answerExamples, errorExample, pathExample, requestExamples } from './openapi-examples.ts';
+import { answerExamples, camtExample, errorExample, pathExample, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { explained, findMeaning } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';
@@ -316,7 +316,12 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   const form = endpoint.shape === 'stream' ? 'application/x-ndjson' : 'application/json';
   const content = { [form]: { schema, examples: bodyExamples(endpoint) } };
   const page = {
-    ...(endpoint.printed && { 'text/html': { schema: text } }),
+    ...Object.fromEntries(
+      (endpoint.forms ?? []).map((form) => [
+        form,
+        { schema: text, ...(form === 'application/xml' && { example: camtExample() }) },
+      ]),
+    ),
     ...(endpoint.shape === 'stream' && { 'text/csv': { schema: text } }),
   };
   const headers = knownCallersHeaders();

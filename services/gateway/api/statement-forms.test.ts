@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { setBankFormats } from '#libs/service/formats.ts';
 import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
-import { prefersPage } from './statement-page.ts';
 
 const line = {
   entry_id: 'ent_1',
@@ -156,7 +155,7 @@ test('too many entries, a cursor, and an unknown parameter are refused by name; 
   await app.close();
 });
 
-test('a caller may request one page at a time; other callers and JSON are not concerned', async () => {
+test('a caller may request one page or file at a time; other callers and JSON are not concerned', async () => {
   // contract: permission-37
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
@@ -177,25 +176,98 @@ test('a caller may request one page at a time; other callers and JSON are not co
   expect([second.statusCode, second.json().code, second.headers['retry-after']]).toEqual([429, 'rate_limited', '1']);
   expect((await get({ ...other, ...asPage })).statusCode).toBe(200);
   expect((await get(greedy)).statusCode).toBe(200);
+  const file = { url: `${url}?on=2026-01-02`, headers: { ...greedy, accept: 'application/xml' } };
+  expect((await app.inject(file)).statusCode).toBe(429);
   go();
   expect((await first).statusCode).toBe(200);
   expect((await get({ ...greedy, ...asPage })).statusCode).toBe(200);
+  expect((await app.inject(file)).statusCode).toBe(200);
   await app.close();
 });
 
-test('a page is returned if it is named and not less preferred than JSON', () => {
-  const cases: [string | undefined, boolean][] = [
-    [undefined, false],
-    ['*/*', false],
-    ['application/json', false],
-    ['text/html', true],
-    ['Text/HTML; q=0.9', true],
-    ['text/html, */*', true],
-    ['text/html;q=0.5, */*', false],
-    ['text/html, application/json;q=0.9', true],
-    ['application/json, text/html', false],
-    ['text/html;q=0', false],
-    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true],
+const day = `${url}?on=2026-01-02`;
+const asXml = { accept: 'application/xml' };
+
+test('a caller that accepts XML gets the whole day as one file, and asks the ledger for that day', async () => {
+  // contract: days-23
+  const { app, keyHeader, sent } = await bank();
+  for (const accept of ['application/xml', 'text/xml']) {
+    const answer = await app.inject({ url: day, headers: { ...keyHeader(), accept } });
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, `${accept}; charset=utf-8`]);
+    expect(answer.payload).toMatch(/^<\?xml [^]*<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt\.053\.001\.08">/);
+    expect(answer.payload.match(/<Ustrd>[^<]*/g)).toEqual([1, 2, 3].map((n) => `<Ustrd>Payment ${n}.`));
+    expect(answer.payload).toContain('<Ownr><Nm>Baraka Traders</Nm></Ownr>');
+    expect(answer.payload).toMatch(/<\/Document>\n$/);
+    expect(answer.headers['content-disposition']).toBe(
+      'attachment; filename="statement-SAV-1234567897-2026-01-02.xml"',
+    );
+  }
+  const asked = sent.map((message) => JSON.parse(String(message.value)));
+  expect(asked[0]).toEqual({ account_id: ids.account, on: '2026-01-02', limit: 500 });
+  const head = await app.inject({ method: 'HEAD', url: day, headers: { ...keyHeader(), ...asXml } });
+  expect([head.statusCode, head.payload]).toEqual([200, '']);
+  await app.close();
+});
+
+test('the file does not name the holder without clients:read', async () => {
+  // contract: days-24
+  const { app, keyHeader } = await bank();
+  const headers = { ...keyHeader({ scopes: ['transactions:read'] }), ...asXml };
+  const { payload } = await app.inject({ url: day, headers });
+  expect([payload.includes('<NtryRef>3</NtryRef>'), payload.includes('Ownr')]).toEqual([true, false]);
+  await app.close();
+});
+
+test('XML without a day, with a cursor, and a day with a period are refused by name', async () => {
+  // contract: days-23
+  const { app, keyHeader } = await bank();
+  const call = async (path: string, accept: string) => {
+    const answer = await app.inject({ url: path, headers: { ...keyHeader(), accept } });
+    return [answer.statusCode, answer.json().code, answer.json().errors?.[0]];
+  };
+  const wrong = (field: string, message: unknown) => [
+    400,
+    'validation_failed',
+    { field, code: 'validation_failed', message },
   ];
-  for (const [accept, expected] of cases) expect([accept, prefersPage(accept)]).toEqual([accept, expected]);
+  for (const period of ['', '?from=2026-01-01', '?effective_from=2026-01-01&effective_to=2026-01-01'])
+    expect(await call(`${url}${period}`, 'text/xml')).toEqual(
+      wrong('on', 'on is required: text/xml is the statement of one day'),
+    );
+  expect(await call(`${day}&cursor=x`, 'application/xml')).toEqual(wrong('cursor', expect.any(String)));
+  for (const accept of ['application/json', 'text/html', 'application/xml'])
+    for (const name of ['from', 'to', 'effective_from', 'effective_to'])
+      expect(await call(`${day}&${name}=2026-01-01`, accept)).toEqual(
+        wrong('on', 'on cannot be combined with from, to, effective_from, and effective_to'),
+      );
+  expect(await call(`${url}?on=2026-02-30`, 'application/xml')).toEqual(wrong('on', expect.any(String)));
+  expect((await call('/accounts/x/statement?on=2026-01-01', 'application/xml'))[1]).toBe('account_not_found');
+  await app.close();
+});
+
+test('a refusal of the ledger is the response; a failure after the first page ends the connection', async () => {
+  // contract: days-28
+  let failsAt = 1;
+  let asked = 0;
+  const { app, keyHeader } = await testApp(({ name }) => {
+    if (name !== 'get_statement') return ok(name === 'get_account' ? samples.master : samples.client);
+    return ++asked === failsAt
+      ? refused('validation_failed')
+      : ok({ item: page(1, 3, 9), next: { at: '', id: '2.4' } });
+  });
+  const get = () => app.inject({ url: day, headers: { ...keyHeader(), ...asXml } });
+  expect((await get()).statusCode).toBe(400);
+  [failsAt, asked] = [3, 0];
+  await expect(get()).rejects.toThrow();
+  await app.close();
+});
+
+test('too many entries of a day for paper are refused with another form', async () => {
+  const { app, keyHeader } = await bank(10_001);
+  const answer = await app.inject({ url: day, headers: { ...keyHeader(), ...asPage } });
+  expect([answer.statusCode, answer.json().errors]).toMatchObject([
+    400,
+    [{ field: 'on', message: expect.stringMatching(/use JSON or application\/xml$/) }],
+  ]);
+  await app.close();
 });
