@@ -42,7 +42,7 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
         await ofClient(visit, String(body['client_id']), `${String(body['account_type'])} account`, null, opened(body)),
       ];
     case 'set_account_limits':
-      return limitChanges(body, await read(visit, `/accounts/${id}/limits`));
+      return describeLimits(visit, id, body);
     case 'close_day':
       return [];
     case 'create_api_key':
@@ -136,6 +136,13 @@ function after(account: Account | undefined, { amount, currency: given }: Body, 
   return typeof now === 'bigint'
     ? amountText(fromMinor(now + sign * moved, currency), currency)
     : `${sign < 0n ? '−' : '+'}${amountText(fromMinor(moved, currency), currency)}`;
+}
+
+async function describeLimits(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
+  const account = await read<Account>(visit, `/accounts/${id}`);
+  const changes = limitChanges(body, await read(visit, `/accounts/${id}/limits`));
+  const { what: owned } = await of(visit, id, account, null, null);
+  return changes.map(({ what, ...change }) => ({ what: html`${owned}<br>${what}`, ...change }));
 }
 
 async function describeCapture(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {

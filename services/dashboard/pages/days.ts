@@ -203,7 +203,7 @@ export async function showAffected({ api, person }: PageRequest, day: string): P
     const { effective_date } = body;
     return typeof effective_date === 'string' && effective_date <= day;
   }).length;
-  return html`${affected > 0 && html`<p class="notice wrong" role="status"><strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, nothing of that can be posted.</p>`}`;
+  return html`${affected > 0 && html`<p class="notice wrong" role="status"><strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, ${affected === 1 ? 'it' : 'they'} can no longer be posted.</p>`}`;
 }
 
 /** The trial balance of a day as it is now, which is read after the page, because it reads all accounts. */

@@ -113,14 +113,12 @@ async function take(visit: PageRequest): Promise<PageResult> {
   return waitingFor(data) ?? { redirectTo: `${limitsUrl(account_id)}?saved` };
 }
 
-/** The limits before and after a change that waits for approval. */
+/** The limits that a request changes, before and after. */
 export function limitChanges(body: Record<string, unknown>, now: Limits | undefined) {
-  return inOrder.map((name) => {
-    const after = body[name] === undefined ? undefined : String(body[name]);
-    return {
-      what: texts[name].name,
-      before: now === undefined ? 'not known' : limitText(now, name),
-      after: after === undefined ? 'no limit' : amountText(after, now?.currency ?? null),
-    };
-  });
+  const rows = inOrder.map((name) => ({
+    what: texts[name].name,
+    before: now === undefined ? 'not known' : limitText(now, name),
+    after: body[name] === undefined ? 'no limit' : amountText(String(body[name]), now?.currency ?? null),
+  }));
+  return rows.filter(({ before, after }) => before !== after);
 }
