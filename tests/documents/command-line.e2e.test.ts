@@ -478,7 +478,7 @@ describe('bank', () => {
       per_day_out: 60,
       out_today: 0,
     });
-    expect((await bank(`withdraw ${account_number} 51`)).err).toMatch(/^400 limit_exceeded: per_transaction /);
+    expect((await bank(`withdraw ${account_number} 51`)).err).toMatch(/^400 limit_exceeded: .*per_transaction of /);
     await done(`withdraw ${account_number} 50`);
     expect((await bank(limits)).out).toMatch(/per_day_out {2}60\.00 USD\nout_today {2}50\.00 USD\n$/);
   });

@@ -187,6 +187,13 @@ describe('closing a day', () => {
     expect([answer.statusCode, answer.body.includes('the next day to close is &lt;b&gt;')]).toEqual([400, true]);
   });
 
+  it('whose outcome is not known leads to the page of the day, which asks for it', async () => {
+    answers['close_day'] = 'no_reply';
+    const { session, post } = made.signedIn(accountant);
+    const fields = { csrf_token: session.csrf, idempotency_key: 'k3', confirmed: 'yes' };
+    expect((await post(`${url}/${ago(1)}/closing`, fields)).headers.location).toBe(`${url}/${ago(1)}?asked`);
+  });
+
   it('previews the books of the day: what moved, and its end', async () => {
     answers['get_trial_balance'] = ({ on }) =>
       ok(on === ago(2) ? [balanceOf('99999999999999999.00', '90.00')] : [balanceOf('100000000000000003.50', '94.50')]);
@@ -200,6 +207,7 @@ describe('a closed day', () => {
     answers['list_day_closings'] = closedFrom('2026-01-01', '2026-01-02');
     const { body } = await made.signedIn('books:read').get(`${url}/2026-01-02`);
     const text = visibleText(body);
+    expect(body).toContain('<div id="day">');
     expect(text).toContain('by &lt;ada&gt;');
     expect(text).toContain('USD liabilities 1000.00 20.00 120.50 1100.50 12 7');
     expect(body).toContain(hash);
@@ -225,12 +233,14 @@ describe('a closed day', () => {
   it('that is being calculated is asked for again; one that is not closed says so', async () => {
     const { get } = made.signedIn(accountant);
     answers['get_day_closing'] = refused('service_unavailable', 'closed; its totals are being calculated');
-    expect((await get(`${url}/2026-01-02`)).body).toContain(`hx-get="${url}/2026-01-02" hx-trigger="every 5s`);
+    const waits = `<div id="day" hx-get="${url}/2026-01-02?asked" hx-trigger="every 5s`;
+    expect((await get(`${url}/2026-01-02`)).body).toContain(waits);
     answers['get_day_closing'] = refused('service_unavailable', 'away');
     expect((await get(`${url}/2026-01-02`)).statusCode).toBe(503);
     answers['get_day_closing'] = refused('day_not_found', 'no');
     const none = await get(`${url}/2026-01-02`);
     expect([none.statusCode, none.body.includes('This day is not closed')]).toEqual([404, true]);
+    expect((await get(`${url}/2026-01-02?asked`)).body).toContain(waits);
   });
 });
 

@@ -42,15 +42,7 @@ export function addDays(app: FastifyInstance): void {
     { title: 'Close a day', scope: 'books:close' },
     {
       draw: (visit, _values, wrong) => drawClosing(visit, wrong),
-      async take(visit) {
-        checkConfirmed(visit);
-        const { data } = await visit.api.post<DayClosing>(
-          '/admin/day-closings',
-          { date: visit.id },
-          enteredIdempotencyKey(visit),
-        );
-        return waitingFor(data) ?? { redirectTo: `${dayUrl(data.date)}?closed` };
-      },
+      take,
     },
   );
 }
@@ -186,6 +178,19 @@ ${await showAffected(visit, day)}${mayRead && dayPreview(day)}${form}`,
   };
 }
 
+async function take(visit: PageRequest): Promise<PageResult> {
+  checkConfirmed(visit);
+  const { api, id: date } = visit;
+  try {
+    const { data } = await api.post<DayClosing>('/admin/day-closings', { date }, enteredIdempotencyKey(visit));
+    return waitingFor(data) ?? { redirectTo: `${dayUrl(date)}?closed` };
+  } catch (error) {
+    // Its totals may take longer than a request. The page of the day shows whether it is closed.
+    if (!(error instanceof ApiRefused) || error.status !== 504) throw error;
+    return { redirectTo: `${dayUrl(date)}?asked` };
+  }
+}
+
 /** A refusal of the API is about the day, for which the form has no field. */
 function problemOf(wrong: Wrong): Wrong {
   const { date } = wrong.fields ?? {};
@@ -242,7 +247,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
     const after = await known(readClosed(visit));
     return {
       title,
-      content: html`${bookParts('days')}${query.has('closed') && html`<p class="notice" role="status">The day was closed.</p>`}
+      content: html`${bookParts('days')}<div id="day">${query.has('closed') && html`<p class="notice" role="status">The day was closed.</p>`}
 <p>Closed ${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}.</p>
 <h2>Totals, by value date</h2>${totalsTable(data)}
 <h2>Hashes</h2>${facts([
@@ -251,16 +256,19 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
         ['Of both', hashText(data.hash)],
       ])}
 <p class="actions"><button type="button" data-print hidden>Print</button> <a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
-<nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav>`,
+<nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav></div>`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused)) throw error;
+    const wait = (text: string) => ({
+      title: day,
+      content: html`${bookParts('days')}${refreshed('day', `${here}?asked`, 5, now, html`<p class="notice" role="status">${text}</p>`)}`,
+    });
     if (error.problem.message.includes('totals are being calculated'))
-      return {
-        title,
-        content: html`${bookParts('days')}${refreshed('calculating', here, 5, now, html`<p class="notice" role="status">The day is closed. Its totals are being calculated.</p>`)}`,
-      };
+      return wait('The day is closed. Its totals are being calculated.');
     if (error.problem.code !== 'day_not_found') throw error;
+    if (query.has('asked'))
+      return wait('The bank has not confirmed yet that the day is closed. If it stays open, close it again.');
     return { title: day, status: 404, content: html`${bookParts('days')}${notClosed(day, person)}` };
   }
 }
