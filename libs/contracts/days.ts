@@ -54,6 +54,7 @@ export const dayLineSchema = z.object({
   first_sequence: z.number().int().min(1),
   last_sequence: z.number().int().min(1),
 });
+export type DayLine = z.infer<typeof dayLineSchema>;
 
 /** The balance of an account on a day. */
 export const dayBalanceSchema = z.object({
@@ -144,6 +145,17 @@ export const dayEvents = {
       totals: z.array(eventTotal),
       /** By partition of the topic `transactions`: the offset of its last record when the day was closed; -1: none. */
       last_sequences: z.record(z.string().regex(/^\d+$/), z.number().int().min(-1)),
+      /** The lines of Teller and Vault, because no other topic has their numbers and balances. */
+      system_accounts: z.array(
+        dayLineSchema.extend({
+          account_id: event.idField('account'),
+          currency: event.currencyCode,
+          opening: money,
+          closing: money,
+          sum: money,
+          count: dayLineSchema.shape.count.describe('Number of entries of the day'),
+        }),
+      ),
     },
     example: { last_sequences: { '0': 4711, '1': 4710 } },
   }),
@@ -177,6 +189,7 @@ export const dayMeanings = {
     effective_to: 'Only with this value date or an earlier one',
   },
   eventFields: {
+    system_accounts: 'The lines of Teller and Vault with movement, as they were hashed',
     effective_date: 'The value date, a day in the time zone of the bank',
     date: 'The day',
     closed_at: 'ISO 8601 UTC',

@@ -653,16 +653,22 @@ describe('closing a day', () => {
     const {
       last_sequences,
       totals,
+      system_accounts,
       batch_id: _,
       batch_position: __,
       ...data
     } = JSON.parse(String(event.value)) as {
       last_sequences: Record<string, number>;
       totals: Record<string, unknown>[];
+      system_accounts: { account_number: string }[];
       [field: string]: unknown;
     };
     expect({ ...data, totals: [] }).toEqual({ ...closing, totals: [] });
     expect(totals[0]?.['credits']).toBe(decimal(closing.totals[0]?.['credits'] as number));
+    const lines = (await api.get(`/admin/day-closings/${dayAgo(60)}/accounts`)).text.trim().split('\n').map(lineOf);
+    const isSystem = (line: object) => /"account_number":"(TLR|VLT)-/.test(JSON.stringify(line));
+    expect(system_accounts.length).toBeGreaterThan(1);
+    expect(system_accounts).toEqual(lines.filter(isSystem));
     const offsets = Object.values(last_sequences);
     expect(offsets.length).toBeGreaterThan(0);
     expect(Math.max(...offsets)).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { DayClosing } from '#libs/contracts/days.ts';
+import type { DayClosing, DayLine } from '#libs/contracts/days.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -70,6 +70,7 @@ interface LineRow {
   count: bigint;
   first_sequence: bigint;
   last_sequence: bigint;
+  is_system: boolean;
 }
 
 const day = laterEntries('$1::timestamptz', '$2::date', '$3::timestamptz', '$4::date');
@@ -80,7 +81,7 @@ const linesStatement = `with recursive ${day}, changes as (
       min(sequence) filter (where is_of_day) as first_sequence, max(sequence) filter (where is_of_day) as last_sequence
     from later group by account_id
   )
-  select account_id, account_number, currency, class, balance_minor - change as opening, sum, count, first_sequence, c.last_sequence
+  select account_id, account_number, currency, class, balance_minor - change as opening, sum, count, first_sequence, c.last_sequence, client_id is null as is_system
   from changes c join accounts using (account_id) where count > 0 order by account_id`;
 
 const totalsStatement = `with recursive ${day}, changes as (
@@ -110,7 +111,7 @@ export async function calculateClosing(
   await transaction(pool, async (client) => {
     await client.query('set transaction isolation level repeatable read');
     await client.query('set local statement_timeout = 0');
-    const accounts_sha256 = await writeLines(client, date, values);
+    const { accounts_sha256, system_accounts } = await writeLines(client, date, values);
     const { rows: totals } = await client.query<TotalRow>({ text: totalsStatement, values, query_timeout });
     const { rows: before } = await client.query<{ hash: string }>(
       'select hash from day_closings where date < $1 order by date desc limit 1',
@@ -140,20 +141,29 @@ export async function calculateClosing(
         key: date,
         type: 'corebanking.day.closed.v1',
         time: closing.closed_at,
-        payload: JSON.stringify({ ...closing, last_sequences }),
+        payload: JSON.stringify({ ...closing, last_sequences, system_accounts }),
       },
     ]);
   });
 }
 
-/** Stores the lines of the day as JSON texts, and returns their SHA-256. Reads and holds a part of them at a time. */
-async function writeLines(client: Queries, date: string, values: unknown[]): Promise<string> {
+/**
+ * Stores the lines of the day as JSON texts. Returns their SHA-256 and those of Teller and Vault, which are few. Reads and
+ * holds a part of them at a time.
+ */
+async function writeLines(
+  client: Queries,
+  date: string,
+  values: unknown[],
+): Promise<{ accounts_sha256: string; system_accounts: DayLine[] }> {
   const digest = createHash('sha256');
+  const system_accounts: DayLine[] = [];
   await client.query({ text: `declare day_lines no scroll cursor for ${linesStatement}`, values, query_timeout });
   for (;;) {
     const { rows } = await client.query<LineRow>({ text: `fetch ${linesAtOnce} from day_lines`, query_timeout });
     if (rows.length === 0) break;
-    const lines = rows.map(toLine);
+    system_accounts.push(...rows.filter(({ is_system }) => is_system).map(toLine));
+    const lines = rows.map((row) => JSON.stringify(toLine(row)));
     for (const line of lines) digest.update(`${line}\n`);
     await client.query(
       'insert into day_closing_lines (date, account_id, line) select $1::date, * from unnest($2::uuid[], $3::text[])',
@@ -161,12 +171,13 @@ async function writeLines(client: Queries, date: string, values: unknown[]): Pro
     );
   }
   await client.query('close day_lines');
-  return digest.digest('hex');
+  return { accounts_sha256: digest.digest('hex'), system_accounts };
 }
 
-function toLine({ account_id, account_number, currency, class: ofClass, opening, sum, ...counts }: LineRow): string {
+/** Its JSON text is what is hashed, so the order of the fields never changes. */
+function toLine({ account_id, account_number, currency, class: ofClass, opening, sum, ...counts }: LineRow): DayLine {
   const decimal = (minor: bigint) => fromMinor(minor, currency);
-  return JSON.stringify({
+  return {
     account_id: prefixed('acc', account_id),
     account_number,
     currency,
@@ -177,7 +188,7 @@ function toLine({ account_id, account_number, currency, class: ofClass, opening,
     count: Number(counts.count),
     first_sequence: Number(counts.first_sequence),
     last_sequence: Number(counts.last_sequence),
-  });
+  };
 }
 
 function toTotal({ currency, class: ofClass, entry_count, operation_count, ...minor }: TotalRow) {
