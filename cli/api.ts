@@ -6,6 +6,7 @@ import { parameterTime } from '#libs/contracts/times.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import type { createLogger } from '#libs/service/logger.ts';
+import type { BankAccess } from '../clients/consumer/bank-reads.ts';
 import {
   ApprovalNeededError,
   type Bank,
@@ -100,6 +101,12 @@ export function addressAndKey(): { baseUrl: string; apiKey: string } {
   const { base_url, credentials } = connection();
   if (credentials.apiKey === undefined) throw new Failure(2, 'BANK_TOKEN is set, so there is no API key');
   return { baseUrl: base_url, apiKey: credentials.apiKey };
+}
+
+/** Returns the bank's URL and credential for the consumer package. */
+export function bankAccess(): BankAccess {
+  const { base_url: baseUrl, credentials } = connection();
+  return { baseUrl, ...credentials };
 }
 
 type Logger = ReturnType<typeof createLogger>;

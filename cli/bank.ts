@@ -102,6 +102,11 @@ const commands: readonly Row[] = [
     async () => (await import('./operations.ts')).addVerifyBooks,
   ],
   [
+    'reconcile',
+    'Compare a closed day with the topic transactions, or with a file of another system (scopes books:read, transactions:read)',
+    async () => (await import('./reconcile.ts')).addReconcile,
+  ],
+  [
     'dead-letters',
     'Messages that could not be processed (scope ops:manage; for their contents also clients:read)',
     async () => (await import('./dead-letters.ts')).addDeadLetters,

@@ -118,6 +118,14 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       if (running === undefined) await letters.close();
     }
   };
+  const positions = async (): Promise<Map<number, bigint>> => {
+    const places = new Places(kafka, groupId);
+    try {
+      return await places.committed(`${options.topicPrefix ?? ''}transactions`);
+    } finally {
+      await places.close();
+    }
+  };
   const held = () => (session?.held() ?? []).flatMap((name) => shared.partitions.get(name) ?? []);
 
   const health = (): Health => {
@@ -150,6 +158,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     stop: ({ timeoutMs = 30_000 } = {}) => (stopped ??= stop(timeoutMs)),
     health,
     metrics: () => ({ ...counts, partitions: held().map((partition) => partition.metrics()) }),
+    positions,
     redrive: () => (redriving ??= redriveAll()),
   };
 }

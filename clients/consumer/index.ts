@@ -1,4 +1,6 @@
 /** The package `@core-banking/consumer`: these exports are its interface. */
+export type { BankAccess, BankEntry } from './bank-reads.ts';
+export { ReconciliationError } from './bank-reads.ts';
 export { createConsumer } from './consumer.ts';
 export type { Letter } from './dead-letter.ts';
 export type { BankEvent, BankEventType, Gap, Handlers, Loss, OtherEvent, SequencedEvent } from './event.ts';
@@ -8,3 +10,14 @@ export { prometheusText } from './measures.ts';
 export type { BankConsumer, ConsumerOptions, Health, Logger, Redriven } from './options.ts';
 export type { AccountPositions, Queryable } from './positions.ts';
 export { accountPositions } from './positions.ts';
+export type {
+  AccountDifference,
+  ClosedDay,
+  EntryDifference,
+  ReconciledStore,
+  ReconcileOptions,
+  Reconciliation,
+  StoredAccount,
+  StoredEntry,
+} from './reconcile.ts';
+export { reconcile } from './reconcile.ts';

@@ -115,6 +115,11 @@ export interface BankConsumer {
   /** Returns the counts since the start. For Prometheus see `prometheusText`. */
   metrics(): ConsumerMetrics;
   /**
+   * Returns, by partition of `transactions`, the offset after the last event that the group has handled, as all its members
+   * have committed it. For the store of `reconcile`. Can be called without start().
+   */
+  positions(): Promise<Map<number, bigint>>;
+  /**
    * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their
    * accounts' sequences. An event whose handler throws again becomes a new dead letter. Concurrent
    * calls of several members share the letters, and resolve when all were passed to handlers. While

@@ -44,11 +44,13 @@ it('is packed, installed without a registry, and loaded, and its README compiles
     ['--input-type=module', '-e', "console.log(Object.keys(await import('@core-banking/consumer')).join())"],
     folder,
   );
-  expect(exported.trim()).toBe('DeadLetter,InvalidEventError,accountPositions,createConsumer,prometheusText');
+  expect(exported.trim()).toBe(
+    'DeadLetter,InvalidEventError,ReconciliationError,accountPositions,createConsumer,prometheusText,reconcile',
+  );
 
   const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code ?? '');
-  expect(blocks).toHaveLength(2);
+  expect(blocks).toHaveLength(3);
   blocks.forEach((code, i) => writeFileSync(join(folder, `readme-${i}.ts`), code));
   mkdirSync(join(folder, 'node_modules/@types'));
   for (const name of ['@types/node', '@types/pg', 'pg-types', 'pg-protocol', 'undici-types'])

@@ -38,6 +38,8 @@ const runBy: Record<string, string> = {
   'python warehouse.py follow    # repeatedly: the events published since': 'tests/documents/warehouse.e2e.test.ts',
   'python warehouse.py prove     # every night: exit code 1 if an account differs':
     'tests/documents/warehouse.e2e.test.ts',
+  'npm run -s bank -- reconcile --date 2026-01-31 --file erp.csv': 'tests/events/reconciliation.e2e.test.ts',
+  'KAFKA_BROKERS=127.0.0.1:9092 npm run -s example verify-day.ts 2026-01-31': 'tests/events/reconciliation.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/documents/command-line.e2e.test.ts',
   'curl -sS -G "$BANK_URL/admin/search" -H "x-api-key: $BANK_API_KEY" --data-urlencode "q=$GIVEN"':
     'tests/documents/missing-payment.e2e.test.ts',
