@@ -47,7 +47,11 @@ export function addStatement(command: Command): void {
     .argument('<account>')
     .option('--from <time>', 'start of the period, inclusive (ISO 8601)', moment)
     .option('--to <time>', 'end of the period, exclusive (ISO 8601)', moment)
-    .option('--on <day>', 'the day by value date, which has ended, instead of --from and --to')
+    .addOption(
+      new Option('--on <date>', 'instead: this day by value date, which has ended')
+        .argParser(day)
+        .conflicts(['from', 'to']),
+    )
     .addOption(jsonOption().conflicts(['html', 'camt']))
     .addOption(new Option('--html <file>', 'write a page made for paper, at most 10,000 entries').conflicts('camt'))
     .option('--camt <file>', 'write ISO 20022 camt.053 of the day --on, for accounting software')
