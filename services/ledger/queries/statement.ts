@@ -11,25 +11,26 @@ import { datedDifference, type LineRow, selectDays, selectLines, toLine } from '
 import { accountNotFound, bits } from './lists.ts';
 import { awaitPostings } from './posting-time.ts';
 
-/** The maximum number of entries of a period, because its totals are calculated for every page. */
+/** The maximum number of entries of a period, because its totals are sums over them. */
 const maxEntries = 100_000;
 
-interface Period {
+interface Account {
   account_id: string;
   account_number: string;
   currency: string;
-  /** The sequences of the period: from `first` (inclusive) to `beyond` (exclusive). */
-  first: bigint;
-  beyond: bigint;
-  /** Of a statement by value date: the end of the account's entries, which is that of the period otherwise. */
-  ending?: bigint;
-  entry_count: bigint;
-  opening_minor: bigint;
-  closing_minor: bigint;
-  /** As text, because the SQL type is numeric. Unused if the period has more than `maxEntries`. */
-  debit_minor: string;
-  credit_minor: string;
 }
+
+/**
+ * What the first page calculates and the later ones take over. The sequences of the period are from `first` (inclusive) to
+ * `beyond` (exclusive); `ending` ends it, by value date the account's entries. Too many entries are not summed.
+ */
+const figures = ['first', 'beyond', 'ending', 'entry_count', 'opening_minor', 'debit_minor', 'credit_minor'] as const;
+type Period = Record<(typeof figures)[number], bigint>;
+/** Sums are of the SQL type numeric, and so texts. */
+type FoundPeriod = Record<keyof Period, bigint | string>;
+
+const accountStatement =
+  'select account_id, account_number, currency from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)';
 
 /** Returns the account and the totals of a period, without its entries. */
 export const periodStatement = `with recursive account as (
@@ -37,44 +38,43 @@ export const periodStatement = `with recursive account as (
   ), wanted as (
     select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
   ), ${placed}, period as (
-    select account_id, first, greatest(first, least(coalesce($5::int8, beyond), last_sequence + 1)) as beyond from (
+    select account_id, first, greatest(first, least(beyond, last_sequence + 1)) as beyond from (
       select account_id, last_sequence, (select sequence from placed where time = $3 limit 1) as first, (select sequence from placed where time = $4 limit 1) as beyond from account
     ) found
   )
-  select account_id, account_number, currency, first, beyond, beyond - first as entry_count, debit_minor, credit_minor,
-    coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) as opening_minor,
-    coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = beyond - 1), 0) as closing_minor
+  select account_id, account_number, currency, first, beyond, beyond as ending, beyond - first as entry_count, debit_minor, credit_minor,
+    coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) as opening_minor
   from account join period using (account_id) cross join lateral (
     select coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
 /**
- * The same for a period of value dates, from $6 to before $7, which begin at $3 and $4. $5: the end of the account's entries.
- * What was posted for these days later, or on them for others, is in dated_entries.
+ * The same for a period of value dates, from $5 to before $6, which begin at $3 and $4. What was posted for these days later,
+ * or on them for others, is in dated_entries.
  */
 const dayPeriodStatement = `with recursive account as (
-    select account_id, account_number, currency, least($5::int8, last_sequence + 1) as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
+    select account_id, account_number, currency, last_sequence + 1 as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
     select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
   ), ${placed}, dated as (
     select sequence, direction, amount_minor, effective_date from account join dated_entries using (account_id) join entries using (account_id, sequence) where sequence < ending
   ), period as (
     select found.*, beyond - first - (select count(*) from dated where sequence >= first and sequence < beyond)
-      + (select count(*) from dated where effective_date >= $6::date and effective_date < $7::date) as entry_count
+      + (select count(*) from dated where effective_date >= $5::date and effective_date < $6::date) as entry_count
     from (
       select a.*, least(ending, (select sequence from placed where time = $3 limit 1)) as first, least(ending, (select sequence from placed where time = $4 limit 1)) as beyond from account a
     ) found
   ), posted as (
     select direction, amount_minor from entries e, period
     where e.account_id = $1 and e.sequence >= first and e.sequence < beyond and entry_count <= ${maxEntries} and not exists (select from dated d where d.sequence = e.sequence)
-    union all select direction, amount_minor from dated where effective_date >= $6::date and effective_date < $7::date
+    union all select direction, amount_minor from dated where effective_date >= $5::date and effective_date < $6::date
   )
-  select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, (opening + credit_minor - debit_minor)::int8 as closing_minor, opening::int8 as opening_minor
+  select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, opening as opening_minor
   from period cross join lateral (
     select coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor from posted
   ) totals cross join lateral (
-    select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$6::date')} as opening
+    select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$5::date')} as opening
   ) opening`;
 
 const entriesStatement = selectLines(
@@ -93,10 +93,19 @@ const dayEntriesStatement = selectLines(
 );
 
 /**
- * The last sequence shown, and the end of the period that the first page found, or that of the account in a statement by
- * value date, so that postings between two pages change neither totals nor entries.
+ * The last sequence shown, and the figures of the first page, so that postings between two pages change neither totals nor
+ * entries, and a late page costs what its entries cost.
  */
-const place = /^(\d{1,18})\.(\d{1,18})$/;
+const place = /^\d{1,19}(\.-?\d{1,30}){7}$/;
+
+const toPeriod = (row: FoundPeriod): Period =>
+  Object.fromEntries(figures.map((name) => [name, BigInt(row[name])])) as Period;
+
+function readPlace(id: string): { shown: bigint; period: Period } | undefined {
+  if (!place.test(id)) return undefined;
+  const [shown = 0n, ...values] = id.split('.').map(BigInt);
+  return { shown, period: Object.fromEntries(figures.map((name, i) => [name, values[i]])) as Period };
+}
 
 /**
  * Returns a statement of an account for a period of posting times or of value dates. Opening balance + credits - debits =
@@ -109,45 +118,50 @@ export async function getStatement(
   bound: string | undefined,
 ): Promise<ReplyBody> {
   const { account_id, from, to, limit, after, on, effective_from = on, effective_to = on } = request;
-  const unfinished = on === undefined ? undefined : await unfinishedDay(pool, on);
+  const reached = after && readPlace(after.id);
+  if (after !== undefined && reached === undefined) return invalidCursor;
+  const unfinished = on === undefined || reached ? undefined : await unfinishedDay(pool, on);
   if (unfinished) return unfinished;
-  const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
-  if (after !== undefined && shown === undefined) return invalidCursor;
   const isByDay = (effective_from ?? effective_to) !== undefined;
-  const [account, client] = [bits('account', account_id), bits('client', bound)];
   const days = dayBounds(effective_from, effective_to);
-  const times = isByDay ? dayTimes(effective_from, effective_to) : ([from, to] as const);
-  await awaitPostings(pool, account, client, times);
-  const values = [account, client, times[0] ?? '-infinity', times[1] ?? 'infinity', end ?? null];
+  const [account, client] = [bits('account', account_id), bits('client', bound)];
+  const find = (statement: string, values: readonly string[]) =>
+    pool.query<Account & FoundPeriod>(statement, [account, client, ...values]);
+  const findPeriod = async () => {
+    const times = isByDay ? dayTimes(effective_from, effective_to) : ([from, to] as const);
+    await awaitPostings(pool, account, client, times);
+    const bounds = [times[0] ?? '-infinity', times[1] ?? 'infinity'];
+    return isByDay ? find(dayPeriodStatement, [...bounds, ...days]) : find(periodStatement, bounds);
+  };
   const {
-    rows: [period],
-  } = isByDay
-    ? await pool.query<Period>(dayPeriodStatement, [...values, ...days])
-    : await pool.query<Period>(periodStatement, values);
-  if (!period) return accountNotFound(account_id);
-  const { currency, first, beyond, debit_minor, credit_minor, ending = beyond, entry_count: count } = period;
+    rows: [found],
+  } = reached ? await find(accountStatement, []) : await findPeriod();
+  if (!found) return accountNotFound(account_id);
+  const { currency } = found;
+  const period = reached?.period ?? toPeriod(found);
+  const { first, beyond, ending, entry_count: count, opening_minor, debit_minor, credit_minor } = period;
   if (count > maxEntries) return tooMany(count, on === undefined ? (isByDay ? 'effective_from' : 'from') : 'on');
-  const begin = shown === undefined ? (isByDay ? 1n : first) : BigInt(shown) + 1n;
+  const begin = reached === undefined ? (isByDay ? 1n : first) : reached.shown + 1n;
   const page = [account, begin, ending, limit + 1];
   const { rows } = isByDay
     ? await pool.query<LineRow>(dayEntriesStatement, [...page, first, beyond, ...days])
     : await pool.query<LineRow>(entriesStatement, page);
   const { items, next } = cutPage(rows, limit, {
     item: (row) => toLine(row, bound),
-    position: (row) => ({ at: row.created_at, id: `${row.sequence}.${ending}` }),
+    position: (row) => ({ at: row.created_at, id: [row.sequence, ...figures.map((name) => period[name])].join('.') }),
   });
   const item = {
-    account_id: prefixed('acc', period.account_id),
-    account_number: period.account_number,
+    account_id: prefixed('acc', found.account_id),
+    account_number: found.account_number,
     currency,
     from: from ?? null,
     to: to ?? null,
     ...(effective_from === undefined ? {} : { effective_from }),
     ...(effective_to === undefined ? {} : { effective_to }),
-    opening_balance: fromMinor(period.opening_minor, currency),
-    closing_balance: fromMinor(period.closing_minor, currency),
-    debit_total: fromMinor(BigInt(debit_minor), currency),
-    credit_total: fromMinor(BigInt(credit_minor), currency),
+    opening_balance: fromMinor(opening_minor, currency),
+    closing_balance: fromMinor(opening_minor + credit_minor - debit_minor, currency),
+    debit_total: fromMinor(debit_minor, currency),
+    credit_total: fromMinor(credit_minor, currency),
     entry_count: Number(count),
     entries: items,
   };
