@@ -12,6 +12,7 @@ import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/co
 import { calendarIn } from '#libs/service/days.ts';
 import { createLogger, errorMessage } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
+import { checkZone } from './ledger/closings/zone.ts';
 import { setCalendar } from './ledger/domain/calendar.ts';
 import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
@@ -68,6 +69,7 @@ async function main(): Promise<boolean> {
   const [ledger, accounts] = [openPool('ledger'), openPool('accounts')];
   const kafka = brokers && createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
   try {
+    await checkZone(ledger);
     const findings = await verifyBooks(ledger);
     print(bookRules, findings);
     if (kafka) {

@@ -12,7 +12,7 @@ export const zoneConfig = {
     )
     .default('UTC')
     .describe(
-      "IANA time zone of the bank's days (value dates, days that are closed), and of times in the dashboard and in printed statements; the same for gateways, ledgers, and dashboards. Times in the API are UTC",
+      "IANA time zone of the bank's days (value dates, days that are closed), and of times in the dashboard and in printed statements; the same for gateways, ledgers, and dashboards, and fixed once a day is closed. Times in the API are UTC",
     ),
 };
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dayIn, isRepeated, startOfDay } from './days.ts';
+import { dayIn, isRepeated, isSameZone, startOfDay } from './days.ts';
 
 it.each([
   ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z'],
@@ -25,6 +25,15 @@ it.each([
 ])('in %s %s lasts from %s to before %s', (zone, day, from, to) => {
   // contract: envelope-22
   expect([startOfDay(zone, day), startOfDay(zone, day, 1)]).toEqual([from, to]);
+});
+
+it.each([
+  ['Asia/Calcutta', 'Asia/Kolkata', true],
+  ['utc', 'Etc/UTC', true],
+  ['Europe/Paris', 'Europe/Berlin', false],
+  ['UTC', 'Africa/Accra', false],
+])('%s and %s are one zone: %s', (one, other, same) => {
+  expect(isSameZone(one, other)).toBe(same);
 });
 
 const dayMs = 86_400_000;

@@ -43,9 +43,16 @@ export function isRepeated(timeZone: string, at: number): boolean {
   return !moment('earlier').equals(moment('later'));
 }
 
+/** Reports whether both names are of one zone, such as Asia/Calcutta and Asia/Kolkata. */
+export function isSameZone(one: string, other: string): boolean {
+  const idOf = (timeZone: string) => new Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone;
+  return one === other || idOf(one) === idOf(other);
+}
+
 /** Returns the days of one zone. */
 export function calendarIn(timeZone: string) {
   return {
+    timeZone,
     dayAt: (ms: number) => dayIn(timeZone, ms),
     startOfDay: (day: string, plusDays: number) => startOfDay(timeZone, day, plusDays),
   };

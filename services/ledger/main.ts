@@ -13,6 +13,7 @@ import { ledgerBatches } from './batch/batches.ts';
 import { type DecidedBatch, ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
 import { createCloser } from './closings/closer.ts';
+import { checkZone } from './closings/zone.ts';
 import { ledgerConfig } from './config.ts';
 import { setCalendar } from './domain/calendar.ts';
 import { measureBooks, observeBatches } from './measure.ts';
@@ -45,6 +46,7 @@ run('ledger', async (context) => {
   const { watch, ...others } = pools;
   const { writes, reads, searches, verifyPool } = others;
   const clock = await connectDatabase(watch, Object.values(others), context);
+  await checkZone(watch);
   await checkBrokers();
 
   const now = Date.now;

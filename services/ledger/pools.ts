@@ -26,8 +26,8 @@ export function createPools(
     // For queries that scan many rows, so that other reads always have connections.
     searches: newPool(name, { max: 2 }),
     relayPool: newPool(name, { verify, max: 4, options: lookupPlans }),
-    // Calculates closed days, which takes as long as their entries need.
-    closePool: newPool(`${name} closes`, { verify, max: 1 }),
+    // Calculates closed days. A page can have a Vault with all postings in cash of a day.
+    closePool: newPool(`${name} closes`, { verify, max: 2, statement_timeout_ms: 600_000 }),
     // One connection for the lock and one for the check.
     verifyPool: newPool(`${name} verifies`, { max: 2 }),
   };

@@ -99,8 +99,13 @@ export function selectEntries(from: string, more = ''): string {
   return `select ${qualifyColumns('e', entryColumns)}, d.effective_date${more} from ${from} left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence`;
 }
 
+/** An id below all others, after which the first page begins. */
+export const firstId = '0'.repeat(32);
+
 /** The advisory lock that postings hold together, and the closing of a day alone, until they are committed. */
 export const closingLock = 7_241_865_002;
+/** The advisory lock of the session that calculates closed days. */
+export const closerLock = 7_241_865_003;
 
 /** Returns these columns of the table with that alias. */
 export function qualifyColumns(alias: string, columns: string): string {

@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readCamtSchema } from '../support/camt-schema.ts';
 import {
@@ -684,5 +687,21 @@ describe('closing a day', () => {
       return records.find(({ resource_id, outcome }) => resource_id === dayAgo(60) && outcome === 'success');
     });
     expect(record).toMatchObject({ details: { date: dayAgo(60) } });
+  });
+
+  it('keeps its zone: ledgers and verify-books with another one do not start', async () => {
+    // contract: days-29
+    const message = `BANK_TIME_ZONE is UTC, but days of these books were closed in ${timeZone}`;
+    const ledger = world.bank.process('ledger-2');
+    await ledger.startWith({ BANK_TIME_ZONE: 'UTC' });
+    await eventually(async () => !ledger.running());
+    expect(readFileSync(ledger.log, 'utf8')).toContain(`ledger cannot start: ${message}`);
+    await ledger.restart();
+    const check = (BANK_TIME_ZONE: string) =>
+      promisify(execFile)(process.execPath, ['services/verify-books.ts'], {
+        env: { ...process.env, DATABASE_URL: world.bank.database_url, KAFKA_BROKERS: '', BANK_TIME_ZONE },
+      });
+    await expect(check('UTC')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect((await check(timeZone)).stdout).toContain('the books balance');
   });
 });

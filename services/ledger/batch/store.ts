@@ -1,7 +1,9 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { requireZone } from '../closings/zone.ts';
 import type { BatchRecord } from '../domain/batches.ts';
+import { bankZone } from '../domain/calendar.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { ClosedDay } from '../domain/days.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
@@ -98,19 +100,21 @@ export async function readTakenNumbers(client: Queries, numbers: string[]): Prom
 
 /**
  * Returns the database's time (ISO 8601 UTC), the last closed day, and which of these transactions exist (equality as in
- * readTransactions).
+ * readTransactions). Throws if the days of the books are closed in another zone than this process has.
  */
 export async function readClockAndKnownIds(
   client: Queries,
   ids: string[],
 ): Promise<{ now: string; closed: string | null; known: string[] }> {
-  const { rows } = await client.query<{ now: string; closed: string | null; known: string[] | null }>({
+  const { rows } = await client.query<{ now: string; closed: [string, string] | null; known: string[] | null }>({
     name: 'look',
-    text: `select clock_timestamp() as now, (select max(date) from closed_days) as closed, (select array_agg(transaction_id) from transactions
+    text: `select clock_timestamp() as now, (select array[date::text, time_zone] from closed_days order by date desc limit 1) as closed, (select array_agg(transaction_id) from transactions
       where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))) as known`,
     values: [uuids(ids)],
   });
-  return { now: rows[0]?.now ?? '', closed: rows[0]?.closed ?? null, known: rows[0]?.known ?? [] };
+  const [closed, zone] = rows[0]?.closed ?? [null];
+  requireZone(zone);
+  return { now: rows[0]?.now ?? '', closed, known: rows[0]?.known ?? [] };
 }
 
 export async function insertAccounts(client: Queries, accounts: AccountState[], now: string): Promise<void> {
@@ -140,8 +144,13 @@ export async function updateStatuses(client: Queries, accounts: AccountState[]):
 
 export async function insertClosedDays(client: Queries, days: ClosedDay[]): Promise<void> {
   await client.query(
-    'insert into closed_days (date, closed_at, closed_by) select * from unnest($1::date[], $2::timestamptz[], $3::text[])',
-    [days.map(({ date }) => date), days.map(({ closed_at }) => closed_at), days.map(({ closed_by }) => closed_by)],
+    'insert into closed_days (date, closed_at, closed_by, time_zone) select *, $4 from unnest($1::date[], $2::timestamptz[], $3::text[])',
+    [
+      days.map(({ date }) => date),
+      days.map(({ closed_at }) => closed_at),
+      days.map(({ closed_by }) => closed_by),
+      bankZone(),
+    ],
   );
 }
 

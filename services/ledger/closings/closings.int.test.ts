@@ -4,12 +4,18 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DayClosing } from '#libs/contracts/days.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { calendarIn } from '#libs/service/days.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Command } from '../domain/decision.ts';
+import { closerLock } from '../rows.ts';
+import { ledgerSchema } from '../schema.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
-import { calculateClosing } from './closer.ts';
+import { calculateClosing, createCloser } from './closer.ts';
+import { checkZone } from './zone.ts';
 
 /** Tests the contract of closed days on a real Postgres. Nothing is posted on days before today but by value date. */
 const ledger = useLedger();
@@ -41,18 +47,18 @@ it('closes days in order, once, each with what its entries were, in a chain', as
   // contract: days-16, days-18, days-19, days-20, days-21, days-22
   const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   await ledger.book([
-    deposit(a, '1', ago(9)),
-    deposit(a, '10', ago(5)),
-    ledger.transfer(a, b, '4', { effective_date: ago(5) }),
-    deposit(b, '2', ago(4)),
+    deposit(a, '1', ago(11)),
+    deposit(a, '10', ago(7)),
+    ledger.transfer(a, b, '4', { effective_date: ago(7) }),
+    deposit(b, '2', ago(6)),
     ledger.transfer(a, b, '1'),
   ]);
   expect(codes(await ledger.book([closing(today())]))).toEqual(['day_not_closable']);
   expect(codes(await ledger.book([closing(addDays(today(), 1))]))).toEqual(['day_not_closable']);
-  const first = await close(ago(5));
+  const first = await close(ago(7));
   const usd = { currency: 'USD' };
   expect(first).toMatchObject({
-    date: ago(5),
+    date: ago(7),
     closed_by: 'test',
     previous_hash: '0'.repeat(64),
     totals: [
@@ -79,7 +85,7 @@ it('closes days in order, once, each with what its entries were, in a chain', as
       },
     ],
   });
-  const { lines } = await ask<{ lines: string[] }>('list_day_lines', { date: ago(5) });
+  const { lines } = await ask<{ lines: string[] }>('list_day_lines', { date: ago(7) });
   const shown = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(shown.find(({ account_id }) => account_id === a)).toEqual({
     account_id: a,
@@ -105,22 +111,22 @@ it('closes days in order, once, each with what its entries were, in a chain', as
 
   // Nothing is posted for that day or an earlier one any more.
   const refused = [
-    deposit(a, '1', ago(5)),
-    deposit(a, '1', ago(6)),
-    ledger.transfer(a, b, '1', { effective_date: ago(5) }),
+    deposit(a, '1', ago(7)),
+    deposit(a, '1', ago(8)),
+    ledger.transfer(a, b, '1', { effective_date: ago(7) }),
   ];
   expect(codes(await ledger.book(refused))).toEqual(['day_closed', 'day_closed', 'day_closed']);
   await expect(
-    ledger.owner.query('insert into dated_entries values ($1, 1, $2)', [a.slice(4), ago(5)]),
+    ledger.owner.query('insert into dated_entries values ($1, 1, $2)', [a.slice(4), ago(7)]),
   ).rejects.toMatchObject({ code: '23001' });
-  expect(codes(await ledger.book([closing(ago(5))]))).toEqual(['day_closed']);
-  expect(codes(await ledger.book([closing(ago(3))]))).toEqual(['day_not_closable']);
+  expect(codes(await ledger.book([closing(ago(7))]))).toEqual(['day_closed']);
+  expect(codes(await ledger.book([closing(ago(5))]))).toEqual(['day_not_closable']);
   // In one batch, what comes before the closing is before it.
-  const [before, within, after] = [deposit(b, '5', ago(4)), closing(ago(4)), deposit(b, '6', ago(4))];
+  const [before, within, after] = [deposit(b, '5', ago(6)), closing(ago(6)), deposit(b, '6', ago(6))];
   expect(codes(await ledger.book([before, within, after]))).toEqual(['done', 'done', 'day_closed']);
   expect(codes(await ledger.book([within]))).toEqual(['done']);
-  await calculateClosing(ledger.writes, ago(4), { '0': 9 });
-  const second = await ask<DayClosing>('get_day_closing', { date: ago(4) });
+  await calculateClosing(ledger.writes, ago(6), { '0': 9 });
+  const second = await ask<DayClosing>('get_day_closing', { date: ago(6) });
   expect(second).toMatchObject({
     previous_hash: first.hash,
     totals: [{ opening: '11.00', credits: '7.00', closing: '18.00' }, { opening: '11.00' }],
@@ -134,8 +140,8 @@ it('closes days in order, once, each with what its entries were, in a chain', as
   const system_accounts = shown.filter(({ account_number }) => /^(TLR|VLT)-/.test(String(account_number)));
   expect(system_accounts).toMatchObject([{ class: 'asset' }, { class: 'asset' }]);
   expect(days.map(({ key, payload }) => [key, JSON.parse(payload ?? '')])).toEqual([
-    [ago(5), { ...first, last_sequences: { '0': 7 }, system_accounts }],
-    [ago(4), { ...second, last_sequences: { '0': 9 }, system_accounts: [expect.anything(), expect.anything()] }],
+    [ago(7), { ...first, last_sequences: { '0': 7 }, system_accounts }],
+    [ago(6), { ...second, last_sequences: { '0': 9 }, system_accounts: [expect.anything(), expect.anything()] }],
   ]);
   expect(await verifyBooks(ledger.owner)).toEqual([]);
 });
@@ -146,7 +152,7 @@ it('a closing never changes: the database refuses it, also to its owner', async 
     for (const statement of [`update ${table} set date = date`, `delete from ${table}`, `truncate ${table} cascade`])
       await expect(ledger.owner.query(statement), statement).rejects.toMatchObject({ code: '23001' });
   await expect(
-    ledger.owner.query('insert into closed_days values ($1, now(), $2)', [ago(1), 'x']),
+    ledger.owner.query('insert into closed_days values ($1, now(), $2, $2)', [ago(3), 'x']),
   ).rejects.toMatchObject({ code: '23001' });
 });
 
@@ -179,19 +185,19 @@ it.each([
 
 it('a closing that is interrupted is calculated again, and the same', async () => {
   // contract: days-18
-  const date = ago(3);
+  const date = ago(5);
   const a = await ledger.open('Savings', '1');
   await ledger.book([deposit(a, '3', date), closing(date)]);
   for (const name of ['get_day_closing', 'list_day_lines'])
     await expect(ask(name, { date })).rejects.toThrow(`day ${date} is closed; its totals are being calculated`);
-  await expect(ask('get_day_closing', { date: ago(2) })).rejects.toThrow('day_not_found');
+  await expect(ask('get_day_closing', { date: ago(4) })).rejects.toThrow('day_not_found');
   // The process is killed while it writes: the database ends its transaction.
   const calculating = calculateClosing(ledger.writes, date, {}).catch(() => undefined);
   await ledger.owner.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledger' and datname = current_database() and state <> 'idle'`,
   );
   await calculating;
-  await ledger.book([deposit(a, '100', ago(2))]);
+  await ledger.book([deposit(a, '100', ago(4))]);
   await sleep(50);
   const known = await ledger.ask({ name: 'get_day_closing', data: { date } } as Parameters<LedgerHarness['ask']>[0]);
   if (!known.ok) await calculateClosing(ledger.writes, date, {});
@@ -201,7 +207,7 @@ it('a closing that is interrupted is calculated again, and the same', async () =
 
 it('a posting beside a closing is wholly before or after it', async () => {
   // contract: days-19
-  const date = ago(2);
+  const date = ago(4);
   const accounts = await Promise.all([1, 2, 3, 4].map(() => ledger.open('Savings', '10')));
   const posting = async (slot: number) => {
     const done: string[] = [];
@@ -228,4 +234,85 @@ it('a posting beside a closing is wholly before or after it', async () => {
     booked,
   );
   expect(await verifyBooks(ledger.owner)).toEqual([]);
+});
+
+it('a calculation that is stopped writes no closing, and is continued with the same lines', async () => {
+  // contract: days-18
+  const date = ago(3);
+  const a = await ledger.open('Savings', '1');
+  await ledger.book([deposit(a, '4', date), closing(date)]);
+  let pages = 0;
+  const stored = async () =>
+    (await ledger.owner.query<{ line: string }>('select line from day_closing_lines where date = $1', [date])).rows;
+  expect(await calculateClosing(ledger.writes, date, {}, () => pages++ === 0)).toBe(false);
+  const lines = await stored();
+  expect(lines.map(({ line }) => line).join()).toContain(a);
+  await expect(ask('list_day_lines', { date })).rejects.toThrow('its totals are being calculated');
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+  await ledger.book([deposit(a, '100')]);
+  expect(await calculateClosing(ledger.writes, date, {})).toBe(true);
+  expect(await stored()).toEqual(lines);
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+});
+
+it('one ledger calculates a closed day, and the next one if it is gone', async () => {
+  // contract: days-18
+  const date = ago(2);
+  const a = await ledger.open('Savings', '1');
+  await ledger.book([deposit(a, '5', date), closing(date)]);
+  await ledger.owner.query('update outbox_batches set published_at = now()');
+  const pools = [0, 1].map(() =>
+    createPool({ url: ledger.serviceUrl, application_name: 'closes', schema: ledgerSchema, max: 2 }, silent),
+  );
+  const begun: number[] = [];
+  let isDone = false;
+  const until = Promise.withResolvers<void>();
+  const closers = pools.map((pool, i) =>
+    createCloser({
+      pool,
+      // The first ledger stops responding in the middle of its calculation.
+      async lastOffsets() {
+        if (begun.push(i) === 1) await until.promise;
+        return {};
+      },
+      wake: () => {
+        isDone = true;
+      },
+      logger: silent,
+    }),
+  );
+  for (const closer of closers) closer.start();
+  const gone = await eventually(async () => begun[0]);
+  const rest = closers[1 - gone] as (typeof closers)[0];
+  await sleep(200);
+  rest.wake();
+  await sleep(200);
+  expect([begun, isDone]).toEqual([[gone], false]);
+  // The host of the first one is gone.
+  await ledger.owner.query(
+    `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objid = ${closerLock % 2 ** 32} and granted`,
+  );
+  rest.wake();
+  await eventually(async () => isDone);
+  expect(begun).toEqual([gone, 1 - gone]);
+  expect(await ask('get_day_closing', { date })).toMatchObject({ date });
+  until.reject(new Error('ended'));
+  await Promise.all(closers.map((closer) => closer.stop()));
+  await Promise.all(pools.map((pool) => pool.end()));
+});
+
+it('books with closed days are not used in another time zone', async () => {
+  // contract: days-29
+  const a = await ledger.open('Savings', '1');
+  setCalendar(calendarIn('Europe/Paris'));
+  const message =
+    /^BANK_TIME_ZONE is Europe\/Paris, but .* closed in Pacific\/Kiritimati.*set BANK_TIME_ZONE=Pacific\/Kiritimati/;
+  try {
+    await expect(ledger.book([deposit(a, '1')])).rejects.toThrow(message);
+    await expect(checkZone(ledger.reads)).rejects.toThrow(message);
+  } finally {
+    setCalendar(calendarIn('Pacific/Kiritimati'));
+  }
+  await checkZone(ledger.reads);
+  expect(codes(await ledger.book([deposit(a, '1')]))).toEqual(['done']);
 });

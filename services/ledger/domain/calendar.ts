@@ -2,11 +2,13 @@
 
 /** The days of a time zone. */
 export interface Calendar {
+  timeZone: string;
   dayAt(ms: number): string;
   startOfDay(day: string, plusDays: number): string;
 }
 
 const utc: Calendar = {
+  timeZone: 'UTC',
   dayAt: (ms) => new Date(ms).toISOString().slice(0, 10),
   startOfDay: (day, plusDays) => new Date(Date.parse(day) + plusDays * 86_400_000).toISOString(),
 };
@@ -21,6 +23,9 @@ export function setCalendar(of: Calendar = utc, days = 90): void {
   [calendar, backdateDays] = [of, days];
   newest = { day: '', from: '', to: '' };
 }
+
+/** Returns the time zone whose days these are (BANK_TIME_ZONE). */
+export const bankZone = (): string => calendar.timeZone;
 
 /** Returns the bank's day at this time, which is ISO 8601 UTC. */
 export function dayAt(time: string): string {

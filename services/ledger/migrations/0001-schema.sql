@@ -120,7 +120,8 @@ create index dated_entries_by_day on dated_entries (effective_date);
 create table closed_days (
   date      date primary key,
   closed_at timestamptz(3) not null,
-  closed_by text not null
+  closed_by text not null,
+  time_zone text not null -- BANK_TIME_ZONE, which the first closing fixes: the days of another zone are other times
 );
 
 -- What a closed day had, which is calculated after it was closed. The texts of lines are what accounts_sha256 is the hash of.

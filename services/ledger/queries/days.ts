@@ -9,28 +9,26 @@ import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
-import { closingLock, placed, prefixed } from '../rows.ts';
+import { closingLock, firstId, placed, prefixed } from '../rows.ts';
 import { futureDay } from './balance.ts';
 
 /** Reads about all accounts on a day, and closed days. */
 
 /**
  * Common table expressions (for `with recursive`): the entries with value dates from a day on, which begins at `time`: what was
- * posted since, but for other days, and what was posted before for these. `nextTime` and `nextDay` end that day.
+ * posted since, but for other days, and what was posted before for these.
  */
-export function laterEntries(time: string, day: string, nextTime = time, nextDay = day): string {
+export function laterEntries(time: string, day: string): string {
   const columns =
-    "e.account_id, e.sequence, e.operation_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
+    "e.account_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
   return `wanted as (
     select account_id, ${time} as time from accounts where last_posted_at >= ${time}
   ), ${placed}, later as (
-    select ${columns}, coalesce(d.effective_date < ${nextDay}, e.created_at < ${nextTime}) as is_of_day
-    from placed p join entries e on e.account_id = p.account_id and e.sequence >= p.sequence
+    select ${columns} from placed p join entries e on e.account_id = p.account_id and e.sequence >= p.sequence
       left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence
     where d.effective_date is null or d.effective_date >= ${day}
     union all
-    select ${columns}, d.effective_date < ${nextDay}
-    from dated_entries d join entries e using (account_id, sequence) left join placed p using (account_id)
+    select ${columns} from dated_entries d join entries e using (account_id, sequence) left join placed p using (account_id)
     where d.effective_date >= ${day} and (p.sequence is null or d.sequence < p.sequence)
   )`;
 }
@@ -69,6 +67,10 @@ export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial
 
 /** The accounts of one page of a file. */
 const pageSize = 2000;
+
+/** Returns where the page after that account begins. */
+const positionOf = (after: string | undefined): string =>
+  after !== undefined && isId('account', after) ? idBits(after) : firstId;
 
 const settledWithinMs = 10_000;
 
@@ -125,9 +127,8 @@ export async function listBalances(
   const day = on ?? dayAt(asOf);
   const future = as_of === undefined && on !== undefined ? await futureDay(pool, on) : undefined;
   if (future) return future;
-  const from = after !== undefined && isId('account', after) ? idBits(after) : '0'.repeat(32);
   const { rows } = await pool.query<BalanceLine>(balancesStatement, [
-    from,
+    positionOf(after),
     currency ?? null,
     dayLimit(day, 1),
     dayBounds(undefined, day)[1],
@@ -177,15 +178,25 @@ export async function getDayClosing(pool: Pool, { date }: MessageData<'get_day_c
   return { ok: true, data: closing };
 }
 
+/** Returns lines of a day after that of an account, by account. */
+export async function readLines(
+  pool: Pool,
+  date: string,
+  after: string,
+  limit: number,
+): Promise<{ account_id: string; line: string }[]> {
+  const { rows } = await pool.query<{ account_id: string; line: string }>(
+    'select account_id, line from day_closing_lines where date = $1 and account_id > $2 order by account_id limit $3',
+    [date, after, limit],
+  );
+  return rows;
+}
+
 /** Returns a page of the lines of a closed day, as they were hashed. */
 export async function listDayLines(pool: Pool, { date, after }: MessageData<'list_day_lines'>): Promise<ReplyBody> {
   const closed = await getDayClosing(pool, { date });
   if (!closed.ok) return closed;
-  const from = after !== undefined && isId('account', after) ? idBits(after) : '0'.repeat(32);
-  const { rows } = await pool.query<{ account_id: string; line: string }>(
-    'select account_id, line from day_closing_lines where date = $1 and account_id > $2 order by account_id limit $3',
-    [date, from, pageSize],
-  );
+  const rows = await readLines(pool, date, positionOf(after), pageSize);
   const last = rows.at(-1)?.account_id;
   const next = rows.length < pageSize || last === undefined ? undefined : prefixed('acc', last);
   const data: MessageResult<'list_day_lines'> = { lines: rows.map(({ line }) => line), next };

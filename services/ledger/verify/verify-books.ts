@@ -240,7 +240,7 @@ const rules: Record<string, string> = {
       from day_closings, json_to_recordset(totals) as t (currency text, class text, opening text, debits text, credits text, closing text, entry_count bigint, operation_count bigint)
     )
     select date::text, account_id::text, null as currency, line::text as kept from days full join lines using (date, account_id)
-    where (date in (select date from day_closings) or line is not null)
+    where (date in (select date from day_closings) or (line is not null and date not in (select date from closed_days)))
       and (${minorSql("line ->> 'sum'")}, ${minorSql("line ->> 'closing'")}, ${minorSql("line ->> 'opening'")}, (line ->> 'count')::bigint, (line ->> 'first_sequence')::bigint, (line ->> 'last_sequence')::bigint)
         is distinct from (sum, closing, closing - sum, count, first_sequence, last_sequence)
     union all
