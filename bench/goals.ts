@@ -61,6 +61,11 @@ export const goals = {
   'list-first': { title: 'list of transactions among those, page 1, p99', unit: 'ms', most: 10 },
   'list-deep': { title: 'the same, page 10,000, p99', unit: 'ms', most: 10 },
   'list-account': { title: 'the same by account, p99', unit: 'ms', most: 10 },
+  'balances-on': { title: 'the balances of all accounts on a day (GET /admin/balances?on=)', unit: 's' },
+  'balances-memory': { title: 'growth of the memory of gateway or ledger meanwhile, at most', unit: 'MB' },
+  'trial-on': { title: 'the trial balance on that day', unit: 's' },
+  'close-day': { title: 'a day closed, until its totals are there', unit: 's' },
+  'close-beside': { title: 'p99 of transfers at 200/s meanwhile ÷ without', most: 2 },
   'bytes-topics': {
     title: 'event topics with EVENTS_COMPRESSION=zstd, bytes on disk per transfer',
     unit: 'kB',

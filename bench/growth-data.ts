@@ -38,10 +38,10 @@ export async function generateData(
   const restore = await dropIndexes(pool);
   await step(`${accounts} accounts`, () =>
     pool.query(`
-    insert into accounts (account_id, account_number, client_id, account_type, currency, status, balance_minor, last_sequence, debits_minor, created_at)
-    select ${accountSql('n')}, 'GEN-' || n, md5('client ' || n)::uuid, 'Current', 'USD', 'Active', ${openingMinor}, 1 + 2 * ${rounds}, ${rounds} * ${transferMinor}, now() - interval '31 days'
+    insert into accounts (account_id, account_number, client_id, account_type, currency, status, balance_minor, last_sequence, debits_minor, last_posted_at, created_at)
+    select ${accountSql('n')}, 'GEN-' || n, md5('client ' || n)::uuid, 'Current', 'USD', 'Active', ${openingMinor}, 1 + 2 * ${rounds}, ${rounds} * ${transferMinor}, now(), now() - interval '31 days'
     from generate_series(0, ${accounts - 1}) n
-    union all select ${systemId('vault')}, 'VLT-USD/generated', null, 'Vault', 'USD', 'Active', ${openingMinor}::int8 * ${accounts}, ${accounts}, ${openingMinor}::int8 * ${accounts}, now() - interval '31 days'`),
+    union all select ${systemId('vault')}, 'VLT-USD/generated', null, 'Vault', 'USD', 'Active', ${openingMinor}::int8 * ${accounts}, ${accounts}, ${openingMinor}::int8 * ${accounts}, now() - interval '30 days', now() - interval '31 days'`),
   );
   await step(`${accounts} openings`, () => inChunks(accounts, (from, to) => insertOpenings(pool, from, to)));
   await step(`${transfers} transfers`, () =>

@@ -3,6 +3,7 @@ import { batches } from './rows/batches.ts';
 import { bytes } from './rows/bytes.ts';
 import { cost } from './rows/cost.ts';
 import { curves } from './rows/curves.ts';
+import { days } from './rows/days.ts';
 import { deposits } from './rows/deposits.ts';
 import { endurance } from './rows/endurance.ts';
 import { growth } from './rows/growth.ts';
@@ -30,5 +31,6 @@ export const groups: Group[] = [
   curves,
   endurance,
   growth,
+  days,
   ...peers,
 ];

@@ -1,5 +1,6 @@
 import type { Row } from '../row.ts';
 import { approvalRows } from './approvals.ts';
+import { closingRows } from './closings.ts';
 import { combined } from './combined.ts';
 import { disks } from './disks.ts';
 import { freezes } from './freezes.ts';
@@ -19,6 +20,7 @@ import { webhookRows } from './webhooks.ts';
 export const rows: Row[] = [
   ...kills,
   ...holdRows,
+  ...closingRows,
   ...approvalRows,
   ...webhookRows,
   ...servers,
