@@ -685,3 +685,17 @@ it('requests and decisions are published to the topic approvals, without their c
     ],
   ]);
 });
+
+describe('close_day', () => {
+  it('shows the closing to the approver, and in the approval', async () => {
+    // contract: four-eyes-3, four-eyes-12
+    const date = new Date(Date.now() - 80 * 86_400_000).toISOString().slice(0, 10);
+    const approval = waiting(await alice.once(newKey(), '/admin/day-closings', { date }), 'close_day');
+    expectError(await api.get(`/admin/day-closings/${date}`), 404, 'day_not_found');
+    const approved = await approve(approval);
+    const closing = (await api.get(`/admin/day-closings/${date}`)).data();
+    expect(closing).toMatchObject({ date, hash: expect.any(String) });
+    expect(approved.outcome).toMatchObject({ status: 'success', data: closing });
+    expect((await alice.get(approvalPath(approval))).data<Approval>().outcome).toMatchObject({ data: closing });
+  });
+});

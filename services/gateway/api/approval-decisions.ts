@@ -2,7 +2,9 @@ import type { Approval } from '#libs/contracts/approvals.ts';
 import { listScopes } from '../access/caller.ts';
 import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
+import type { Origin } from '../messages/encode.ts';
 import { presentApproval } from './approvals.ts';
+import { withClosing } from './closings.ts';
 import type { Forwarder } from './forward.ts';
 import { type Input, type Planners, planFor } from './plan.ts';
 
@@ -15,7 +17,11 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
     });
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
-    return { ...plan, enrichResponse: async (approval: unknown) => presentApproval(approval as Approval, caller) };
+    return {
+      ...plan,
+      enrichResponse: async (approval: unknown, _: boolean, origin: Origin) =>
+        presentApproval(await withClosing(approval as Approval, origin, forwarder), caller),
+    };
   };
   return {
     approve_request(input) {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { identityFields } from '#libs/contracts/clients.ts';
@@ -16,6 +15,7 @@ import { refuse, refuseViolations } from '../http/errors.ts';
 import { knownForm, pathId } from '../http/unknown-ids.ts';
 import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
+import { awaitClosing } from './closings.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, combineChecks } from './operations.ts';
@@ -272,9 +272,6 @@ const deadLetterPlanners = {
   },
 } satisfies Partial<Planners>;
 
-/** How often a closing is asked for until its totals are calculated. */
-const pollMs = 50;
-
 /** The ledger checks the books, and accounts then checks the audit as part of the same verification, if it can. */
 function bookPlanners({ forwarder }: CommandDependencies) {
   return {
@@ -289,19 +286,10 @@ function bookPlanners({ forwarder }: CommandDependencies) {
         location,
         /** The day is closed now. Its totals follow, which takes longer the more accounts have moved. */
         async enrichResponse(_data, _replayed, origin) {
-          for (;;) {
-            const closing = await forwarder.query('get_day_closing', { date }, date, origin);
-            if (closing.kind === 'done') return closing.data;
-            if (closing.kind === 'failed' || performance.now() + pollMs > origin.answerBy)
-              throw refuse(
-                'outcome_unknown',
-                `day ${date} is closed, but its totals are not calculated yet: GET ${location}`,
-                {
-                  details: { date },
-                },
-              );
-            await sleep(pollMs);
-          }
+          const closing = await awaitClosing(date, origin, forwarder);
+          if (closing) return closing;
+          const message = `day ${date} is closed, but its totals are not calculated yet: GET ${location}`;
+          throw refuse('outcome_unknown', message, { details: { date } });
         },
       };
     },
