@@ -107,6 +107,9 @@ export const closingLock = 7_241_865_002;
 /** The advisory lock of the session that calculates closed days. */
 export const closerLock = 7_241_865_003;
 
+/** SQL for a stored decimal in minor units: it has all decimal places of its currency. */
+export const minorSql = (decimal: string): string => `replace(${decimal}, '.', '')::numeric`;
+
 /** Returns these columns of the table with that alias. */
 export function qualifyColumns(alias: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${alias}.$&`);

@@ -8,12 +8,22 @@ import { toMinor } from '#libs/contracts/money.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { insertDatedEntries, writeBatch } from '../batch/store.ts';
 import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
-import type { Books } from '../domain/decision.ts';
+import type { Books, Command } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import { closingLock, uuids } from '../rows.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
-import { cash, replyCode, testAccount, testBooks, transfer } from '../test/test-kit.ts';
+import {
+  capture,
+  cash,
+  idIn,
+  placing,
+  replyCode,
+  reversal,
+  testAccount,
+  testBooks,
+  transfer,
+} from '../test/test-kit.ts';
 import { laterEntries } from './days.ts';
 
 /** Compares reads by value date with sums in SQL over all entries, whatever was posted when and for which day. */
@@ -38,21 +48,22 @@ interface Step {
   from: number;
   to: number;
   back: number;
-  isTransfer: boolean;
+  kind: 'deposit' | 'transfer' | 'capture' | 'reversal';
 }
-/** Postings of three accounts at any time of these days, each dated up to ten days back. */
+/** Postings of three accounts at any time of these days, each dated up to ten days back. A reversal is of what was posted before. */
 const history = fc.array(
   fc.record<Step>({
     at: fc.integer({ min: 0, max: days * 86_400_000 - 1 }),
     from: fc.integer({ min: 0, max: 2 }),
     to: fc.integer({ min: 0, max: 2 }),
     back: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 10 })),
-    isTransfer: fc.boolean(),
+    kind: fc.constantFrom('deposit', 'transfer', 'capture', 'reversal'),
   }),
   { minLength: 1, maxLength: 60 },
 );
 
 let accountsMade = 0;
+let holdsMade = 0;
 
 /** Decides and stores a history as the ledger does, but at other times. Returns its accounts. */
 async function post(steps: Step[]): Promise<AccountState[]> {
@@ -65,16 +76,25 @@ async function post(steps: Step[]): Promise<AccountState[]> {
     mutable.account_number = `${slot.account_type} ${accountsMade} ${i}`;
   }
   const [transactions, entries]: [TransactionRecord[], EntryRecord[]] = [[], []];
-  for (const { at, from, to, back, isTransfer } of steps.toSorted((a, b) => a.at - b.at)) {
+  const reversible: string[] = [];
+  for (const { at, from, to, back, kind } of steps.toSorted((a, b) => a.at - b.at)) {
     books.now = new Date(Date.parse(`${firstDay}T00:00:00+01:00`) + at).toISOString();
     const effective_date = back === 0 ? undefined : addDays(books.now.slice(0, 10), -back);
     const [payer, payee] = [accounts[from], accounts[to]] as [AccountState, AccountState];
     const options = { effective_date, time: books.now };
-    const command = isTransfer
-      ? transfer(payer, payee, '1.00', options, freshBits())
-      : cash('Deposit', payer, '2.50', options, freshBits());
-    const decision = decide(command, books);
+    const commandOf = (): Command => {
+      if (kind === 'deposit') return cash('Deposit', payer, '2.50', options, freshBits());
+      if (kind === 'transfer') return transfer(payer, payee, '1.00', options, freshBits());
+      if (kind === 'reversal') return reversal(reversible.pop() ?? '', options, freshBits());
+      const hold = ++holdsMade;
+      const expires_at = new Date(Date.parse(books.now) + 60_000).toISOString();
+      decide(placing(payer, '0.75', { n: hold, expires_at, context: { time: books.now } }), books);
+      // In cash, or to another account.
+      return capture(hold, { ...(from === to ? {} : { to: payee }), effective_date, context: { time: books.now } });
+    };
+    const decision = decide(commandOf(), books);
     if (replyCode(decision) !== 'done') continue;
+    if (kind !== 'reversal') reversible.push(idIn(decision));
     transactions.push(...decision.transactions);
     entries.push(...decision.entries);
   }

@@ -9,7 +9,7 @@ import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { dayAt, dayBounds, dayLimit } from '../domain/calendar.ts';
-import { closingLock, firstId, placed, prefixed } from '../rows.ts';
+import { closingLock, firstId, minorSql, placed, prefixed } from '../rows.ts';
 import { futureDay } from './balance.ts';
 
 /** Reads about all accounts on a day, and closed days. */
@@ -33,26 +33,52 @@ export function laterEntries(time: string, day: string): string {
   )`;
 }
 
-/** Returns the totals of all entries, from the totals stored in each account, and of all balances by class. */
+/** The totals now, from those stored in each account, of which no entries are read. */
+const totalsNow = `now as (
+    select currency, class, sum(balance_minor) as balance, sum(debits_minor) as debits from accounts group by currency, class
+  )`;
+
+/** The totals before the day $2, which begins at $1, less those of the closed days from after $3 to before $2. */
+const totalsThen = `${laterEntries('$1::timestamptz', '$2::date')}, ${totalsNow}, moved as (
+    select currency, class, change, case side when 'DR' then amount_minor else 0 end as debits from later join accounts using (account_id)
+    union all
+    select currency, class, ${minorSql('closing')} - ${minorSql('opening')}, ${minorSql('debits')}
+    from day_closings cross join json_to_recordset(totals) as t (currency text, class text, opening text, closing text, debits text)
+    where day_closings.date > $3::date and day_closings.date < $2::date
+  ), since as (
+    select currency, class, sum(change) as change, sum(debits) as debits from moved group by currency, class
+  )`;
+
+/**
+ * Returns the day until which entries need not be read for the totals at the end of `on`: the last calculated one, if all
+ * since then are, because their totals are known.
+ */
+async function readFrom(pool: Pool, on: string): Promise<string> {
+  const { rows } = await pool.query<{ last: string }>(
+    'select max(date) as last from day_closings having min(date) <= $1::date + 1 and max(date) > $1::date',
+    [on],
+  );
+  return rows[0]?.last ?? on;
+}
+
+/** Returns the totals of all entries and of all balances by class, at the end of a day. */
 export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
   const future = on === undefined ? undefined : await futureDay(pool, on);
   if (future) return future;
-  // Without a day, no entries are read.
+  const from = on === undefined ? undefined : await readFrom(pool, on);
   const figures =
-    on === undefined
-      ? 'figures as (select currency, class, balance_minor as balance, debits_minor as debits from accounts)'
-      : `recursive ${laterEntries('$1::timestamptz', '$2::date')}, after as (
-       select account_id, sum(change) as change, sum(amount_minor) filter (where side = 'DR') as debits from later group by account_id
-     ), figures as (
-       select currency, class, balance_minor - coalesce(change, 0) as balance, debits_minor - coalesce(debits, 0) as debits
-       from accounts left join after using (account_id)
+    from === undefined
+      ? `${totalsNow}, figures as (select * from now)`
+      : `recursive ${totalsThen}, figures as (
+       select currency, class, balance - coalesce(s.change, 0) as balance, n.debits - coalesce(s.debits, 0) as debits
+       from now n left join since s using (currency, class)
      )`;
   const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
     `with ${figures}
      select currency, sum(debits) as debit, sum(debits + case class when 'liability' then balance else -balance end) as credit,
        coalesce(sum(balance) filter (where class = 'asset'), 0) as assets, coalesce(sum(balance) filter (where class = 'liability'), 0) as liabilities
      from figures group by currency order by currency`,
-    on === undefined ? [] : [dayLimit(on, 1), dayBounds(undefined, on)[1]],
+    from === undefined ? [] : [dayLimit(from, 1), dayBounds(undefined, from)[1], on],
   );
   const data: MessageResult<'get_trial_balance'> = rows.map(({ currency, debit, credit, assets, liabilities }) => ({
     currency,

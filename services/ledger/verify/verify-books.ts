@@ -4,6 +4,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import type { Verified } from '#libs/service/verifications.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import type { CommandName } from '../domain/decision.ts';
+import { minorSql } from '../rows.ts';
 
 /** The entries of each type of operation and of its reversal (contract: double-entry-4), as SQL rows, in the order of their names. */
 function shapes(): string {
@@ -52,8 +53,6 @@ function keptReplies(...names: CommandName[]): string {
       ) c`;
 }
 
-/** SQL for a decimal of a reply in minor units: it has all decimal places of its currency. */
-const minorSql = (decimal: string) => `replace(${decimal}, '.', '')::numeric`;
 const shownId = (prefix: string, uuid: string) => `'${prefix}_' || replace(${uuid}::text, '-', '')`;
 
 /**
