@@ -31,6 +31,8 @@ export interface BankOptions {
   /** Default 0. */
   webhooks?: number;
   env?: Record<string, string>;
+  /** The folder of another version; default: this one. */
+  project?: string;
 }
 
 /** A complete bank as processes with the services' default settings, as in production, but on one machine. */
@@ -83,15 +85,11 @@ export function defaultBank(world: World): Promise<Bank> {
  */
 export async function startBank(
   world: World,
-  { name, accounts, ledgers = 1, gateways = 1, webhooks = 0, env }: BankOptions,
+  { name, accounts, ledgers = 1, gateways = 1, webhooks = 0, env, project }: BankOptions,
 ): Promise<Bank> {
   const { local, infra } = world;
-  const settings = bankSettings(
-    world,
-    name,
-    name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
-    env,
-  );
+  const ownerUrl = name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`);
+  const settings = { ...bankSettings(world, name, ownerUrl, env), project };
   const schemas = ['ledger', 'accounts', ...(webhooks > 0 ? ['webhooks' as const] : [])] as const;
   await Promise.all([...schemas.map((one) => migrateService(one, settings)), createTopics(settings)]);
   const several = (kind: ServiceKind, count: number) =>

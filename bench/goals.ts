@@ -39,6 +39,7 @@ export const goals = {
   'p99-at-1000': { title: 'p99 at 1,000/s ÷ the same pipeline', most: 1 },
   'p50-of-read': { title: 'p50 of one balance read at a time ÷ a minimal request-reply (bare)', most: 2 },
   'read-beside': { title: 'p50 of a balance read while writes run at half load', unit: 'ms', most: 10 },
+  'cost-before': { title: 'CPU of all processes per transfer ÷ that of the version in --against', most: 1.01 },
   'deposits-over-direct': { title: 'deposits/s ÷ direct deposits/s' },
   'deposits-of-transfers': { title: 'deposits/s (each touches Vault) ÷ transfers/s', least: 1 },
   'deposits-cliff': { title: 'deposits/s at 1,000 connections ÷ at the best number of connections', least: 0.9 },

@@ -10,6 +10,8 @@ export interface Bench {
   quick: boolean;
   minutes: number;
   growth: { accounts: number; transactions: number };
+  /** The folder of another version, with its packages. */
+  against?: string | undefined;
 }
 
 /** One minute of a long load. */

@@ -14,6 +14,7 @@ import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
 import { scaling } from './rows/scaling.ts';
+import { versions } from './rows/versions.ts';
 import { webhooks } from './rows/webhooks.ts';
 
 export const groups: Group[] = [
@@ -32,5 +33,6 @@ export const groups: Group[] = [
   endurance,
   growth,
   days,
+  versions,
   ...peers,
 ];

@@ -1,6 +1,6 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
@@ -13,7 +13,7 @@ import { World } from './world.ts';
 /**
  * `npm run bench`: compares the bank with its contenders on this machine, all in one run. Starts all processes itself
  * in a temporary directory. --quick takes two minutes, --only selects groups of rows (--list), --peers only compares
- * the bank with other ledgers (bench/peers), and --growth-transactions and --growth-accounts set the size of the
+ * the bank with other ledgers (bench/peers), --only versions --against DIR with another version of itself, and --growth-transactions and --growth-accounts set the size of the
  * generated data.
  */
 const { values: options } = parseArgs({
@@ -27,6 +27,7 @@ const { values: options } = parseArgs({
     minutes: { type: 'string', default: '60' },
     'growth-accounts': { type: 'string', default: '1000000' },
     'growth-transactions': { type: 'string', default: '10000000' },
+    against: { type: 'string' },
     json: { type: 'string' },
     'write-docs': { type: 'boolean', default: false },
   },
@@ -109,6 +110,7 @@ async function main(): Promise<void> {
       quick: options.quick,
       minutes: number('minutes', 60),
       growth: { accounts: number('growth-accounts', 0), transactions: number('growth-transactions', 0) },
+      against: options.against && resolve(options.against),
     };
     const machine = await describeMachine(world);
     const { outcomes, failed } = await measureAll(bench, wanted, (name, outcome) => {
