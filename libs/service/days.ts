@@ -53,6 +53,7 @@ export function isSameZone(one: string, other: string): boolean {
 export function calendarIn(timeZone: string) {
   return {
     timeZone,
+    isZone: (name: string) => isSameZone(timeZone, name),
     dayAt: (ms: number) => dayIn(timeZone, ms),
     startOfDay: (day: string, plusDays: number) => startOfDay(timeZone, day, plusDays),
   };

@@ -1,9 +1,8 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { requireZone } from '../closings/zone.ts';
 import type { BatchRecord } from '../domain/batches.ts';
-import { bankZone } from '../domain/calendar.ts';
+import { bankZone, requireZone } from '../domain/calendar.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { ClosedDay } from '../domain/days.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';

@@ -7,10 +7,9 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
-import { dayLimit } from '../domain/calendar.ts';
+import { dayLimit, requireZone } from '../domain/calendar.ts';
 import { readLines } from '../queries/days.ts';
 import { closerLock, firstId, placed, prefixed } from '../rows.ts';
-import { requireZone } from './zone.ts';
 
 /**
  * Calculates what a closed day had, after it was closed (domain/days.ts): no posting waits for it. Since the entries of the

@@ -1,17 +1,5 @@
 import type { Queries } from '#libs/postgres/pool.ts';
-import { isSameZone } from '#libs/service/days.ts';
-import { bankZone } from '../domain/calendar.ts';
-
-/** The zone in which days were closed. In another one, a day that nobody can post to any more would be other times. */
-
-/** Throws if days were closed in another zone than that of this process. `closedIn`: undefined if no day is closed. */
-export function requireZone(closedIn: string | undefined): void {
-  const own = bankZone();
-  if (closedIn === undefined || isSameZone(closedIn, own)) return;
-  throw new Error(
-    `BANK_TIME_ZONE is ${own}, but days of these books were closed in ${closedIn}, which cannot change any more: set BANK_TIME_ZONE=${closedIn} in every process of the bank`,
-  );
-}
+import { requireZone } from '../domain/calendar.ts';
 
 /**
  * Throws if the days of the books were closed in another zone than that of this process. An unreachable database is not an

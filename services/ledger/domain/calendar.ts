@@ -3,12 +3,15 @@
 /** The days of a time zone. */
 export interface Calendar {
   timeZone: string;
+  /** Reports whether this is another name of the zone. */
+  isZone(name: string): boolean;
   dayAt(ms: number): string;
   startOfDay(day: string, plusDays: number): string;
 }
 
 const utc: Calendar = {
   timeZone: 'UTC',
+  isZone: (name) => name === 'UTC',
   dayAt: (ms) => new Date(ms).toISOString().slice(0, 10),
   startOfDay: (day, plusDays) => new Date(Date.parse(day) + plusDays * 86_400_000).toISOString(),
 };
@@ -26,6 +29,17 @@ export function setCalendar(of: Calendar = utc, days = 90): void {
 
 /** Returns the time zone whose days these are (BANK_TIME_ZONE). */
 export const bankZone = (): string => calendar.timeZone;
+
+/**
+ * Throws if days were closed in another zone than that of this process, in which they would be other times. `closedIn`:
+ * undefined if no day is closed.
+ */
+export function requireZone(closedIn: string | undefined): void {
+  if (closedIn === undefined || calendar.isZone(closedIn)) return;
+  throw new Error(
+    `BANK_TIME_ZONE is ${calendar.timeZone}, but days of these books were closed in ${closedIn}, which cannot change any more: set BANK_TIME_ZONE=${closedIn} in every process of the bank`,
+  );
+}
 
 /** Returns the bank's day at this time, which is ISO 8601 UTC. */
 export function dayAt(time: string): string {

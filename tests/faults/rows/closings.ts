@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { readTopic } from '../../support/kafka.ts';
 import { quantile } from '../../support/load.ts';
 import type { Evidence } from '../evidence.ts';
-import { decides, minorUnits, type Operation } from '../journal.ts';
+import { decides, errorCode, isDone, minorUnits, type Operation } from '../journal.ts';
 import { type Bench, type Row, Skipped } from '../row.ts';
 import { killAndStart } from './kills.ts';
 
@@ -20,8 +20,8 @@ const floodMs = 20_000;
 const betweenMs = 1500;
 const boundMs = 60_000;
 
-/** The days that the row has closed. */
-let closed: string[] = [];
+/** The days that the row has closed, and between which times (performance.now). */
+let closed: { date: string; sentAt: number; doneAt: number }[] = [];
 
 const killInClosing: Row = {
   name: 'kill-in-closing',
@@ -145,13 +145,14 @@ async function nextDay({ pool }: Bench): Promise<string> {
 /** Closes a day: repeats the request with its key until it has an outcome. */
 async function close({ entrance, slowness, random }: Bench, date: string): Promise<void> {
   const key = `close ${date} ${random.int(0, 1e9)}`;
+  const sentAt = performance.now();
   const answer = await eventually(async () => {
     const attempt = await entrance.call(entrance.pick(), 'POST', '/admin/day-closings', { date }, key);
     return decides(attempt) && attempt;
   }, boundMs * slowness);
   if (answer.status !== 201)
     throw new Error(`closing ${date} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
-  closed.push(date);
+  closed.push({ date, sentAt, doneAt: performance.now() });
 }
 
 interface Moved {
@@ -167,7 +168,8 @@ interface Moved {
  * I1: each closed day is at both gateways and in one event what the entries of the day are, in a chain; each posting was
  * decided before its day was closed, and each refusal of a day afterwards.
  */
-async function closedAsPosted({ pool }: Evidence, { cluster, slowness, say }: Bench): Promise<string[]> {
+async function closedAsPosted(evidence: Evidence, { cluster, slowness, say }: Bench): Promise<string[]> {
+  const { pool } = evidence;
   const findings: string[] = [];
   const get = async (path: string, node = cluster.gateways[0]) => {
     const response = await fetch(`${node?.baseUrl}/admin/day-closings${path}`, {
@@ -179,7 +181,7 @@ async function closedAsPosted({ pool }: Evidence, { cluster, slowness, say }: Be
   const sha = (text: string) => createHash('sha256').update(text).digest('hex');
   const topics = { kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix };
   let count = 0;
-  for (const date of closed) {
+  for (const { date, sentAt, doneAt } of closed) {
     const shown = await eventually(async () => {
       const texts = await Promise.all(cluster.gateways.map((node) => get(`/${date}`, node)));
       return texts.every((text) => text !== false) && texts;
@@ -218,21 +220,29 @@ async function closedAsPosted({ pool }: Evidence, { cluster, slowness, say }: Be
         `I1: ${date} is closed with ${JSON.stringify(stated)}, and the entries are ${JSON.stringify(posted)}`,
       );
     if (rows.some(({ late }) => late > 0)) findings.push(`I1: something was posted for ${date} after it was closed`);
-    const { rowCount } = await pool.query(
-      `select from v_transactions where failure_code = 'day_closed' and effective_date = $1 and created_at < $2`,
-      [date, closed_at],
-    );
-    if (rowCount) findings.push(`I4: ${rowCount} postings for ${date} were refused before it was closed`);
+    findings.push(...decidedInTime(evidence, { date, sentAt, doneAt }));
     count += posted.reduce((sum, row) => sum + row.count, 0);
   }
-  const events = (await readTopic(topics, 'days')).filter(({ key }) => closed.includes(String(key)));
+  const events = (await readTopic(topics, 'days')).filter(({ key }) => closed.some(({ date }) => date === key));
   const told = Map.groupBy(events, ({ key }) => String(key));
-  for (const date of closed) {
+  for (const { date } of closed) {
     const texts = new Set(told.get(date)?.map(({ value }) => String(value)));
     if (texts.size !== 1 && !cluster.isRestored) findings.push(`I7: ${date} has ${texts.size} different events`);
   }
   say(`${closed.length} days were closed, with ${count} entries`);
   return [...findings, ...(count === 0 ? ['I1: nothing was posted for the days that were closed'] : [])];
+}
+
+/** No posting for the day was refused before its closing was sent, and none was made that was sent after it was confirmed. */
+function decidedInTime({ operations }: Evidence, { date, sentAt, doneAt }: (typeof closed)[number]): string[] {
+  return operations.flatMap(({ key, body, decided, attempts }) => {
+    if (body['effective_date'] !== date || decided === undefined) return [];
+    if (errorCode(decided) === 'day_closed' && decided.sentAt + decided.tookMs < sentAt)
+      return [`I4: ${key} was refused for ${date} before it was closed`];
+    if (isDone(decided.status) && (attempts[0]?.sentAt ?? 0) > doneAt)
+      return [`I1: ${key} was posted for ${date} after it was closed`];
+    return [];
+  });
 }
 
 export const closingRows: Row[] = [killInClosing, closeInFlood];
