@@ -241,7 +241,15 @@ function addTo(totals: Map<string, Total>, row: AccountRow): void {
 }
 
 /** Its JSON text is what is hashed, so the order of the fields never changes. */
-function toLine({ account_id, account_number, currency, class: ofClass, opening, sum, ...counts }: AccountRow): DayLine {
+function toLine({
+  account_id,
+  account_number,
+  currency,
+  class: ofClass,
+  opening,
+  sum,
+  ...counts
+}: AccountRow): DayLine {
   const decimal = (minor: bigint) => fromMinor(minor, currency);
   return {
     account_id: prefixed('acc', account_id),
