@@ -7,7 +7,7 @@ import { messages } from '#libs/contracts/messages.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { insertDatedEntries, writeBatch } from '../batch/store.ts';
-import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
+import { addDays, dayAt, dayLimit, setCalendar } from '../domain/calendar.ts';
 import type { Books, Command } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
@@ -222,6 +222,16 @@ describe('a day of any history', () => {
               expect(signed((await ask('get_account_balance', { account_id, on })).balance)).toBe(expected);
               expect(all.get(account_id)).toBe(expected);
             }
+            // Both ways to find what is later are the same.
+            const [searched, read] = await Promise.all(
+              [true, false].map((isSearched) =>
+                ledger.owner.query(
+                  `with recursive ${laterEntries('$1::timestamptz', '$2::date', isSearched)} select account_id, side, sum(change), count(*) from later group by 1, 2 order by 1, 2`,
+                  [dayLimit(on, 1), addDays(on, 1)],
+                ),
+              ),
+            );
+            expect(searched?.rows).toEqual(read?.rows);
             const [trial] = await ask('get_trial_balance', { on });
             const {
               rows: [model],
@@ -332,7 +342,7 @@ it('a total by value date finds what was dated for other days by their day', asy
   try {
     await client.query(`begin; insert into dated_entries select gen_random_uuid(), n, '2020-01-01' from generate_series(1, 20000) n;
       analyze dated_entries`);
-    const later = laterEntries(`'2026-01-01'::timestamptz`, `'2026-01-01'::date`);
+    const later = laterEntries(`'2026-01-01'::timestamptz`, `'2026-01-01'::date`, true);
     const { rows } = await client.query(`explain with recursive ${later} select * from later`);
     expect(JSON.stringify(rows)).toContain('dated_entries_by_day');
   } finally {

@@ -16,21 +16,41 @@ import { futureDay } from './balance.ts';
 
 /**
  * Common table expressions (for `with recursive`): the entries with value dates from a day on, which begins at `time`: what was
- * posted since, but for other days, and what was posted before for these.
+ * posted since, but for other days, and what was posted before for these. Either the accounts that were posted to since are
+ * searched, or, if these are so many that it takes longer, all entries are read.
  */
-export function laterEntries(time: string, day: string): string {
+export function laterEntries(time: string, day: string, isSearched: boolean): string {
   const columns =
     "e.account_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
+  const dated = 'dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence';
+  if (!isSearched)
+    return `later as (
+    select ${columns} from entries e left join ${dated} where coalesce(d.effective_date >= ${day}, e.created_at >= ${time})
+  )`;
   return `wanted as (
     select account_id, ${time} as time from accounts where last_posted_at >= ${time}
   ), ${placed}, later as (
-    select ${columns} from placed p join entries e on e.account_id = p.account_id and e.sequence >= p.sequence
-      left join dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence
+    select ${columns} from placed p
+      cross join lateral (select * from entries e where e.account_id = p.account_id and e.sequence >= p.sequence offset 0) e left join ${dated}
     where d.effective_date is null or d.effective_date >= ${day}
     union all
     select ${columns} from dated_entries d join entries e using (account_id, sequence) left join placed p using (account_id)
     where d.effective_date >= ${day} and (p.sequence is null or d.sequence < p.sequence)
   )`;
+}
+
+/** The look-ups of a search in an account's entries, compared with reading one entry after the other. */
+const searchCost = 20;
+
+/** Reports whether the accounts that were posted to since are few, compared with all entries. */
+async function areFew(pool: Pool, time: string): Promise<boolean> {
+  const { rows } = await pool.query<{ accounts: bigint; entries: number }>(
+    `select (select count(*) from accounts where last_posted_at >= $1) as accounts,
+       (select reltuples::float8 from pg_class where oid = 'entries'::regclass) as entries`,
+    [time],
+  );
+  const [{ accounts, entries } = { accounts: 0n, entries: 0 }] = rows;
+  return Number(accounts) * searchCost < entries;
 }
 
 /** The totals now, from those stored in each account, of which no entries are read. */
@@ -39,7 +59,9 @@ const totalsNow = `now as (
   )`;
 
 /** The totals before the day $2, which begins at $1, less those of the closed days from after $3 to before $2. */
-const totalsThen = `${laterEntries('$1::timestamptz', '$2::date')}, ${totalsNow}, moved as (
+const totalsThen = (
+  isSearched: boolean,
+): string => `${laterEntries('$1::timestamptz', '$2::date', isSearched)}, ${totalsNow}, moved as (
     select currency, class, change, case side when 'DR' then amount_minor else 0 end as debits from later join accounts using (account_id)
     union all
     select currency, class, ${minorSql('closing')} - ${minorSql('opening')}, ${minorSql('debits')}
@@ -69,7 +91,7 @@ export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial
   const figures =
     from === undefined
       ? `${totalsNow}, figures as (select * from now)`
-      : `recursive ${totalsThen}, figures as (
+      : `recursive ${totalsThen(await areFew(pool, dayLimit(from, 1)))}, figures as (
        select currency, class, balance - coalesce(s.change, 0) as balance, n.debits - coalesce(s.debits, 0) as debits
        from now n left join since s using (currency, class)
      )`;
