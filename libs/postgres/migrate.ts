@@ -123,7 +123,7 @@ function outboxGrants(role: string): string[] {
   return [
     `grant select, insert, delete on outbox to ${role}`,
     `grant select, insert, update (published_at), delete on outbox_batches to ${role}`,
-    `grant select, insert, update (holder, expires_at) on outbox_lease to ${role}`,
+    `grant select, insert, update (holder, expires_at, swept_at, sweep_after, sweep_last) on outbox_lease to ${role}`,
   ];
 }
 

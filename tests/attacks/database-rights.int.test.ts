@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkRights } from '#libs/postgres/check.ts';
+import { readSweep } from '#libs/postgres/outbox/relay-read.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { useAccounts } from '#services/accounts/test/harness.ts';
@@ -37,6 +38,10 @@ it('a temporary table cannot replace a table that the check of entries reads', a
     await client.query('rollback');
     client.release();
   }
+});
+
+it('a relay may write when it swept', async () => {
+  for (const pool of [role, accounts.pool, webhooks.pool]) await expect(readSweep(pool, 0)).resolves.toBeDefined();
 });
 
 it('in production, a service starts with its own role, and not as an administrator or the owner of its tables', async () => {
