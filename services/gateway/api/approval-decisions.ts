@@ -4,7 +4,7 @@ import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import { presentApproval } from './approvals.ts';
-import { withClosing } from './closings.ts';
+import { awaitClosing, withClosing } from './closings.ts';
 import type { Forwarder } from './forward.ts';
 import { type Input, type Planners, planFor } from './plan.ts';
 
@@ -20,7 +20,7 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
     return {
       ...plan,
       enrichResponse: async (approval: unknown, _: boolean, origin: Origin) =>
-        presentApproval(await withClosing(approval as Approval, origin, forwarder), caller),
+        presentApproval(await withClosing(approval as Approval, origin, forwarder, awaitClosing), caller),
     };
   };
   return {

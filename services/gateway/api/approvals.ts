@@ -6,7 +6,7 @@ import { Refused, unavailable } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
 import { outcomeUnknown, requireData } from './answer.ts';
-import { withClosing } from './closings.ts';
+import { readClosing, withClosing } from './closings.ts';
 import type { CommandDependencies } from './commands.ts';
 import type { Forwarder } from './forward.ts';
 import { freshBits } from './ids.ts';
@@ -59,7 +59,7 @@ export async function readApproval(
   const approval_id = pathId('approval_id', input.params);
   const { approval, has_unread_key } = await findApproval(approval_id, input.origin, deps.forwarder);
   const api_key = has_unread_key && !input.isHead ? await claimKey(approval, input.origin, deps) : undefined;
-  const shown = await withClosing(approval, input.origin, deps.forwarder);
+  const shown = await withClosing(approval, input.origin, deps.forwarder, readClosing);
   return { ...presentApproval(shown, input.origin.caller), ...(api_key === undefined ? {} : { api_key }) };
 }
 

@@ -21,12 +21,23 @@ export async function awaitClosing(
   }
 }
 
-/** Returns an approval of which the outcome is the closing of a day, if it is that, is calculated, and the caller may read it. */
-export async function withClosing(approval: Approval, origin: Origin, forwarder: Forwarder): Promise<Approval> {
+/** Returns the closing of a closed day if its totals are calculated. */
+export async function readClosing(date: string, origin: Origin, forwarder: Forwarder): Promise<DayClosing | undefined> {
+  const closing = await forwarder.query('get_day_closing', { date }, date, origin);
+  return closing.kind === 'done' ? closing.data : undefined;
+}
+
+/** Returns an approval of which the outcome is the closing of a day, if it is that, `read` returns it, and the caller may read it. */
+export async function withClosing(
+  approval: Approval,
+  origin: Origin,
+  forwarder: Forwarder,
+  read: typeof readClosing,
+): Promise<Approval> {
   const { request, outcome } = approval;
   const { scopes } = origin.caller;
   if (request.operation !== 'close_day' || outcome?.status !== 'success') return approval;
   if (!scopes.has('books:close') && !scopes.has('books:read')) return approval;
-  const data = await awaitClosing(String(outcome.data['date']), origin, forwarder);
+  const data = await read(String(outcome.data['date']), origin, forwarder);
   return data === undefined ? approval : { ...approval, outcome: { ...outcome, data } };
 }

@@ -307,6 +307,22 @@ test('the repeat of an approved closing is the closing with its totals', async (
   expect([answer.statusCode, answer.json().data]).toEqual([201, closing]);
 });
 
+test('reading an approved closing asks for its totals once, and is without them until they are calculated', async () => {
+  const approval = { ...waiting, status: 'Approved', outcome: { status: 'success', data: closed } };
+  const about = { ...approval, request: { ...waiting.request, operation: 'close_day' } };
+  for (const [answer, data] of [
+    [refused('service_unavailable'), closed],
+    [ok(closing), closing],
+  ] as const) {
+    const get_approval = ok({ approval: about, has_unread_key: false });
+    const { app, requests, headers } = await bankWith({ get_approval, get_day_closing: answer });
+    const { statusCode, ...shown } = await app.inject({ url: `/admin/approvals/${approval_id}`, headers });
+    expect([statusCode, shown.json().data.outcome.data]).toEqual([200, data]);
+    expect(requests().map(({ name }) => name)).toEqual(['get_approval', 'get_day_closing']);
+    await close();
+  }
+});
+
 test.each<[string, Record<string, Answer>, object, RegExp]>([
   ['whose totals are late', { close_day: ok(closed) }, {}, /is closed, .* not calculated yet: GET \S+\/2025-12-31$/],
   ['whose totals cannot be read', { close_day: ok(closed), get_day_closing: 'no_reply' }, {}, /is closed, .*: GET /],
