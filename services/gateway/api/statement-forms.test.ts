@@ -209,6 +209,27 @@ test('a caller that accepts XML gets the whole day as one file, and asks the led
   await app.close();
 });
 
+test('other requests are served while a file is made', async () => {
+  const { app, keyHeader } = await testApp(({ name }) => {
+    if (name !== 'get_statement') return ok(name === 'get_account' ? samples.master : samples.client);
+    return ok({ item: page(1, 501, 500) });
+  });
+  const answer = await app.inject({ url: day, headers: { ...keyHeader(), ...asXml }, payloadAsStream: true });
+  let turn = 0;
+  let isRead = false;
+  const count = () => void (isRead || (turn++, setImmediate(count)));
+  count();
+  const made = new Map<number, number>();
+  for await (const piece of answer.stream())
+    made.set(turn, (made.get(turn) ?? 0) + String(piece).split('<Ntry>').length - 1);
+  isRead = true;
+  const counts = [...made.values()];
+  expect(counts.reduce((sum, one) => sum + one)).toBe(500);
+  // As many entries as are made without a pause.
+  expect(Math.max(...counts)).toBeLessThanOrEqual(100);
+  await app.close();
+});
+
 test('the file does not name the holder without clients:read', async () => {
   // contract: days-24
   const { app, keyHeader } = await bank();
