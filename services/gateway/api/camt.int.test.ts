@@ -269,6 +269,15 @@ describe('a statement as camt.053', () => {
     ).toEqual(['7', 'BOOK', txn, 'Deposit']);
   });
 
+  it.each([
+    ['CHK', 'CACC'],
+    ['CUR', 'CACC'],
+  ])('of an account %s has the type %s', (prefix, type) => {
+    // contract: days-24
+    const text = write({ statement: statement({ account_number: `${prefix}-1234567897`, entries: [line] }) });
+    expect(find(text, 'Acct/Tp/Cd')).toEqual([type]);
+  });
+
   it('of a loan has what is owed as a debit', () => {
     // contract: days-24
     const entries = [
