@@ -4,6 +4,7 @@ import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { csvLine } from '#libs/service/csv.ts';
 import { prefersCsv } from '../http/accept.ts';
+import { refuse } from '../http/errors.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { requireData } from './answer.ts';
@@ -24,11 +25,16 @@ const files = new ConcurrencyLimit(
   'another file of this caller is being sent; wait for it, then repeat the request',
 );
 
+/** In HTTP/1.0, a body ends with the connection, so half a file would look complete. */
+const needsVersion =
+  'a file requires HTTP/1.1, which marks its end; a proxy in front of the bank may have to be configured for it';
+
 export const isStream = (name: string): name is StreamName => name === 'list_balances' || name === 'list_day_lines';
 
 export function streamHandler(name: StreamName, endpoint: Endpoint, { forwarder }: HandlerDependencies): Handler {
   return async (request, reply) => {
     const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
+    if (request.raw.httpVersion === '1.0') throw refuse('validation_failed', needsVersion);
     const origin = toOrigin(request);
     const asked = { ...query, ...(request.params as object) };
     const readPage = async (from: object) => {
@@ -47,6 +53,8 @@ export function streamHandler(name: StreamName, endpoint: Endpoint, { forwarder 
 
 /** Sends texts while they are made. Resolves when the response has ended, whoever ended it; then no more are made. */
 export async function sendTexts(reply: FastifyReply, type: string, texts: AsyncIterable<string>): Promise<void> {
+  // It may have ended before there was anything to send; then nothing is emitted any more.
+  if (reply.raw.closed) return;
   const stream = Readable.from(texts);
   reply.header('content-type', type);
   const ended = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
