@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
@@ -136,6 +137,15 @@ test('endpoints of the bank are known as such', () => {
   expect(bankScopes.toSorted()).toEqual(
     scopes.filter((scope) => ofTheBank.includes(scope) || ofFields.includes(scope)).toSorted(),
   );
+});
+
+test('the chapter about permission names every scope, and those that a bound credential cannot have', () => {
+  // contract: permission-22, permission-25
+  const chapter = readFileSync(new URL('../../../docs/contract/permission.md', import.meta.url), 'utf8');
+  const namesIn = (form: RegExp) =>
+    [...(form.exec(chapter)?.[0] ?? '').matchAll(/`([a-z]+:[a-z]+)`/g)].map(([, name]) => name).toSorted();
+  expect(namesIn(/^\| scope [^]*?\n\n/m)).toEqual(scopes.toSorted());
+  expect(namesIn(/\*\*permission-25\*\*[^]*?(?=\n-)/)).toEqual(bankScopes.toSorted());
 });
 
 test('every endpoint is in the table', () => {
