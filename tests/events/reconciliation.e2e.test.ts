@@ -22,7 +22,7 @@ import {
 import { createWarehouse, insertEntry, warehouseStore } from '../../clients/consumer/test/warehouse.ts';
 import { topicSpec, topicsConfig } from '../../deploy/create-topics.ts';
 import { freePort } from '../../tools/local/ports.ts';
-import type { RestAccount } from '../support/client.ts';
+import { newKey, type RestAccount } from '../support/client.ts';
 import { again, createTestKafka, publish, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
@@ -70,9 +70,14 @@ beforeAll(async () => {
     ...[1, 2, 3].map(() => api.account(client_id)),
     api.account(client_id, { currency: 'JPY' }),
     api.account(client_id, { account_type: 'Loan', initial_deposit: 90 }),
+    api.account(client_id, { currency: 'JPY' }),
   ]);
   const on = (effective_date: string) => ({ effective_date });
   await api.transact(id(0), 'Deposit', 100, on(dayBefore));
+  // More than a page of entries.
+  const transaction = { account_id: id(5), transaction_type: 'Deposit', amount: 1, ...on(dayBefore) };
+  const batch = await api.once(newKey(), '/batches', { mode: 'independent', items: Array(501).fill({ transaction }) });
+  expect(batch.status).toBe(200);
   for (const amount of [50.25, 7.5, 3]) await api.transact(id(0), 'Deposit', amount, on(date));
   await api.transfer(id(0), id(1), 12.34, on(date));
   await api.transact(id(1), 'Withdrawal', 2.34, on(date));
@@ -127,7 +132,7 @@ describe('reconcile()', () => {
     const positions = async () => new Map(consumed.map(([partition, offset]) => [partition, BigInt(offset)]));
     expect(await reconcile(closedDay(dayBefore), store({ positions }), access())).toMatchObject({
       state: 'in_order',
-      accounts: 1,
+      accounts: 2,
     });
   });
 
@@ -187,6 +192,11 @@ describe('reconcile()', () => {
       { sequence: 5, amount: '12.34', direction: 'debit', counterparty_account_id: id(1), balance_after: '148.41' },
     ]);
     expect(await reconcile(closedDay(), mending, access())).toMatchObject({ state: 'in_order', fetched: 0 });
+    await plant('delete from warehouse where account_id = $1 and sequence > 1', [id(5)]);
+    const paged = await reconcile(closedDay(dayBefore), mending, { ...access(), limit: 3 });
+    expect(paged).toMatchObject({ differing: 1, fetched: 500 });
+    expect(found(paged)).toEqual([[id(5), 'missing 2', 'missing 3', 'missing 4']]);
+    expect(await reconcile(closedDay(dayBefore), mending, access())).toMatchObject({ state: 'in_order' });
   });
 
   it('names the partitions that are not consumed far enough, and compares nothing', async () => {
@@ -344,7 +354,7 @@ describe('bank reconcile', () => {
     expect(JSON.parse(out)).toEqual({
       state: 'in_order',
       date: dayBefore,
-      accounts: 3,
+      accounts: 6,
       differing: 0,
       differences: [],
       fetched: 0,
@@ -428,8 +438,8 @@ describe('examples/verify-day.ts', () => {
     const lines = out.trim().split('\n');
     const yen = lines.filter((line) => line.includes(' JPY '));
     expect(yen).toEqual([
-      `${date} JPY liability: debits 0, credits 700, entries 1, from 0 to 700: as closed`,
-      `${date} JPY asset: debits 1400, credits 700, entries 3, from 0 to 700: as closed`,
+      `${date} JPY liability: debits 0, credits 700, entries 1, from 501 to 1201: as closed`,
+      `${date} JPY asset: debits 1400, credits 700, entries 3, from 501 to 1201: as closed`,
     ]);
     expect(out).toContain(`SHA-256 ${closedDay().accounts_sha256}: as closed`);
     const asShown = (line: string) =>
