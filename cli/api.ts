@@ -15,6 +15,7 @@ import {
   createBank,
   NoAnswerError,
 } from '../clients/typescript/index.ts';
+import { parseExactly } from './accounts.ts';
 import { fetch } from './fetch.ts';
 
 /** The reason why a command failed, with the exit code of the process. */
@@ -93,7 +94,15 @@ function connection() {
 /** Returns a client of the bank. Throws a Failure that names missing settings. */
 export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs' | 'fetch'> = {}): Bank {
   const { base_url, credentials } = connection();
-  return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, fetch, ...options });
+  return createBank({
+    baseUrl: base_url,
+    ...credentials,
+    attempts: 3,
+    deadlineMs: 30_000,
+    fetch,
+    parse: parseExactly,
+    ...options,
+  });
 }
 
 /** Returns the bank's URL and API key for other programs. Throws a Failure if there is no API key. */

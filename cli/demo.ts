@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type Bank, BankError, type Timeline } from '../clients/typescript/index.ts';
+import { decimal } from './accounts.ts';
 import { Failure, openBank, openKafka, print, printJson, say } from './api.ts';
 import { type Event, eventLine, followEvents } from './tail.ts';
 
@@ -43,13 +44,11 @@ function show({ title, refused, entries, events }: Step): void {
   print(`\n${title}${refused === undefined ? '' : `: refused, ${refused}`}`);
   for (const { account_number, direction, side, amount, currency, balance_after } of entries) {
     print(
-      `  ${account_number.padEnd(16)} ${direction.padEnd(6)} ${side}  ${money(amount).padStart(10)} ${currency}   balance ${money(balance_after).padStart(10)}`,
+      `  ${account_number.padEnd(16)} ${direction.padEnd(6)} ${side}  ${decimal(amount, currency).padStart(10)} ${currency}   balance ${decimal(balance_after, currency).padStart(10)}`,
     );
   }
   for (const event of events) print(`  → ${event.topic}: ${eventLine(event).replace(/^\S+\s+/, '')}`);
 }
-
-const money = (amount: number): string => amount.toFixed(2);
 
 /** Collects the events that concern one of the demo's accounts. */
 class Listener {

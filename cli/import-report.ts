@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import { canonicalDecimal, currencyDigits, fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { canonicalDecimal, fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Bank } from '../clients/typescript/index.ts';
+import { decimal } from './accounts.ts';
 import { Failure } from './api.ts';
 
 /**
@@ -105,7 +106,7 @@ export function compareBooks(before: Books, after: Books): (currency: string) =>
 }
 
 function balanceMinor(balance: number, currency: string): bigint {
-  return BigInt(balance.toFixed(currencyDigits(currency)).replace('.', ''));
+  return BigInt(decimal(balance, currency).replace('.', ''));
 }
 
 const reportSchema = z.looseObject({ books_before: booksSchema });

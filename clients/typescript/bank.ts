@@ -9,9 +9,9 @@ import type { Answer, Fetch, Patience, Request, Sender } from './send.ts';
 import { pathAndQuery, pause, retryAfterMs, send } from './send.ts';
 
 /**
- * One call per operation of the bank. Amounts are JSON numbers: the bank accepts and stores at most 15
- * digits, which a double represents without loss. (Only the balance of Vault may have more.) Do not
- * add up amounts as doubles: ask the bank for the balance.
+ * One call per operation of the bank. Amounts are JSON numbers. Those of postings and of accounts of clients have at most 15
+ * digits, which a double represents without loss. Sums may have more (Teller and Vault, trial balance, totals of a day or
+ * of postings): a `parse` that keeps the text shows them exactly. Do not add up amounts as doubles: ask the bank.
  */
 export type Bank = Calls;
 
@@ -26,6 +26,8 @@ export type BankOptions = {
   attemptTimeoutMs?: number;
   /** Sends the requests, for example through a proxy. Default: the global fetch. */
   fetch?: Fetch;
+  /** Parses the body of a response. Default: JSON.parse. */
+  parse?: (text: string) => unknown;
 } & ({ apiKey: string } | { token: string | TokenProvider });
 
 /**
@@ -33,9 +35,17 @@ export type BankOptions = {
  * or the reason of their signal.
  */
 export function createBank(options: BankOptions): Bank {
-  const { baseUrl: url, fetch, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
+  const {
+    baseUrl: url,
+    fetch,
+    parse,
+    attempts = 5,
+    attemptTimeoutMs = 15_000,
+    deadlineMs = 60_000,
+    ...credentials
+  } = options;
   const baseUrl = new URL(url).href.replace(/\/$/, '');
-  const sender: Sender = { baseUrl, credentials, attempts, attemptTimeoutMs, fetch };
+  const sender: Sender = { baseUrl, credentials, attempts, attemptTimeoutMs, fetch, parse };
   const toPatience = (call: CallOptions): Patience => ({
     endsAt: performance.now() + (call.deadlineMs ?? deadlineMs),
     signal: call.signal,

@@ -26,7 +26,7 @@ export interface Pages<T> extends AsyncIterable<T> {
 
 /**
  * A file of any length, requested when it is read: `for await (const line of bank.listBalances())`. One part of it is in
- * memory at a time. A file that breaks off throws a NoAnswerError after its last complete line; `deadlineMs` is the time
+ * memory at a time. A file that breaks off, or ends within a line, throws a NoAnswerError after its last complete line; `deadlineMs` is the time
  * until it begins.
  */
 export interface Lines<T> extends AsyncIterable<T> {

@@ -3,9 +3,20 @@ import { NoAnswerError } from './errors.ts';
 import type { Patience, Request, Sender } from './send.ts';
 import { failureReason, send } from './send.ts';
 
+const lineFeed = 10;
+
 /** The file at this path, requested each time that it is read. */
 export function createLines<T>(sender: Sender, request: Request, patience: () => Patience): Lines<T> {
-  const bytes = (accept = 'application/x-ndjson') => readFile(sender, { ...request, accept }, patience());
+  // A file that a proxy has cut may end like a whole one.
+  async function* bytes(accept = 'application/x-ndjson') {
+    let last: number | undefined;
+    for await (const part of readFile(sender, { ...request, accept }, patience())) {
+      last = part.at(-1) ?? last;
+      yield part;
+    }
+    if (last !== undefined && last !== lineFeed)
+      throw new NoAnswerError(`the file from ${sender.baseUrl} ends within a line`);
+  }
   return {
     bytes,
     async *[Symbol.asyncIterator]() {

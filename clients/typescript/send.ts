@@ -48,7 +48,7 @@ export interface Sender {
   attemptTimeoutMs: number;
   fetch: Fetch | undefined;
   /** Parses a response. Default: JSON.parse. */
-  parse?: (text: string) => unknown;
+  parse?: ((text: string) => unknown) | undefined;
 }
 
 const firstWaitMs = 100;

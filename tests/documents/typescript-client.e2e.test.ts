@@ -237,21 +237,26 @@ describe('responses', () => {
 
   it('a file that breaks off, or stops, is an error after its last complete line', async () => {
     const [line, half] = ['{"account_id":"acc_1"}\n', '{"account_id":"ac'];
-    let isCut = true;
+    let end: 'cut' | 'none' | 'early' = 'cut';
     const server = createServer((_request, response) => {
       response.writeHead(200).write(line + half);
-      if (isCut) setTimeout(() => response.destroy(), 100);
+      if (end !== 'none') setTimeout(() => (end === 'cut' ? response.destroy() : response.end()), 100);
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const options = { baseUrl, apiKey: 'any', attemptTimeoutMs: 500 };
-    for (isCut of [true, false]) {
+    for (const [kind, message] of [
+      ['cut', 'broke off: '],
+      ['none', 'broke off: no part within 500 ms'],
+      ['early', 'ends within a line'],
+    ] as const) {
+      end = kind;
       const lines = createBank(options).listBalances()[Symbol.asyncIterator]();
       expect(await lines.next()).toEqual({ done: false, value: { account_id: 'acc_1' } });
       expect(await failure(lines.next())).toMatchObject({
         name: 'NoAnswerError',
-        message: expect.stringMatching(`the file from ${baseUrl} broke off: ${isCut ? '' : 'no part within 500 ms'}`),
+        message: expect.stringContaining(`the file from ${baseUrl} ${message}`),
       });
     }
     server.closeAllConnections();
