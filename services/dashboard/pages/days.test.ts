@@ -46,6 +46,10 @@ const balanceOf = (debit_total: string, assets: string) => ({
 const closedFrom = (first: string, last: string) => (data: Record<string, unknown>) =>
   ok({ items: [closing(data['order'] === 'asc' ? first : last)] });
 
+const someLimits = ok({ account_id: ids.account, currency: 'USD', per_day_out: '1500.00', out_today: '12.00' });
+const notClosed = refused('day_not_found', 'no', { closed_up_to: null });
+const isClosed = ({ date }: Record<string, unknown>) => ok(closing(String(date)));
+
 beforeAll(async () => {
   made = await testDashboard(({ name, data }) => {
     const answer = answers[name] ?? 'no_reply';
@@ -57,12 +61,15 @@ beforeEach(() => {
   answers = {
     list_day_closings: ok({ items: [] }),
     list_approvals: ok({ items: [] }),
-    get_day_closing: ({ date }) => ok(closing(String(date))),
-    close_day: ok({ date: ago(1), closed_at: closing('').closed_at, closed_by: closing('').closed_by }),
+    get_day_closing: notClosed,
+    close_day: () => {
+      answers['get_day_closing'] = isClosed;
+      return ok({ date: ago(1), closed_at: closing('').closed_at, closed_by: closing('').closed_by });
+    },
     get_client: ok(samples.client),
     get_account: ok(samples.master),
     get_ledger_accounts: ok([{ ...samples.ledger, status: 'Active' }]),
-    get_account_limits: ok({ account_id: ids.account, currency: 'USD', per_day_out: '1500.00', out_today: '12.00' }),
+    get_account_limits: someLimits,
     set_account_limits: ok({ account_id: ids.account, currency: 'USD' }),
   };
 });
@@ -113,6 +120,22 @@ describe('the calendar', () => {
     expect(body).not.toContain('/closing"');
   });
 
+  it('knows closed days of which the totals are not calculated yet', async () => {
+    answers['get_day_closing'] = ({ date }) =>
+      date === ago(4)
+        ? refused('service_unavailable', 'totals', { closed_up_to: ago(4) })
+        : refused('day_not_found', 'no', { closed_up_to: ago(4) });
+    for (const listed of [ok({ items: [] }), closedFrom(ago(6), ago(5))]) {
+      answers['list_day_closings'] = listed;
+      expect(await stateOf(ago(4))).toEqual({ state: 'closed', href: `${url}/${ago(4)}` });
+      expect(await stateOf(ago(3))).toEqual({ state: 'next', href: `${url}/${ago(3)}/closing` });
+      const { statusCode, body } = await made.signedIn(accountant).get(`${url}/${ago(4)}/closing`);
+      expect([statusCode, body.includes('The day is closed already.')]).toEqual([400, true]);
+    }
+    answers['get_day_closing'] = refused('service_unavailable', 'away');
+    expect((await made.signedIn(accountant).get(url)).statusCode).toBe(503);
+  });
+
   it('leads from month to month, and not beyond the current one', async () => {
     const { get } = made.signedIn(accountant);
     const { body } = await get(`${url}?month=2024-03`);
@@ -159,6 +182,31 @@ describe('closing a day', () => {
     expect((await get(`${url}/${ago(1)}?closed`)).body).toContain('The day was closed.');
   });
 
+  it('says that it does not know all requests that wait, if it does not', async () => {
+    const said = async () => visibleText((await made.signedIn(accountant).get(`${url}/${ago(1)}/closing`)).body);
+    answers['list_approvals'] = ok({ items: [waiting(ago(1))], next: { at: '2026-01-02T03:04:05.678Z', id: 'a' } });
+    expect(await said()).toContain('At least 1 request with a value date up to this day waits');
+    answers['list_approvals'] = ok({ items: [waiting(ago(0))], next: { at: '2026-01-02T03:04:05.678Z', id: 'a' } });
+    expect(await said()).toContain('It is not known how many requests');
+    answers['list_approvals'] = refused('service_unavailable', 'away');
+    expect(await said()).toContain('It is not known how many requests');
+    answers['list_approvals'] = ok({ items: [waiting(ago(0))] });
+    expect(await said()).not.toMatch(/It is not known|requests? with/);
+  });
+
+  it('leads people who may not read the books to no page of theirs', async () => {
+    const { session, get, post } = made.signedIn('books:close');
+    const page = await get(`${url}/${ago(1)}/closing`);
+    expect(page.body).toMatch(/href="\/admin\/ui"[^>]*>Cancel</);
+    const fields = { csrf_token: session.csrf, confirmed: 'yes' };
+    const closed = await post(`${url}/${ago(1)}/closing`, { ...fields, idempotency_key: 'k4' });
+    expect([closed.statusCode, closed.body.includes('The day was closed.')]).toEqual([200, true]);
+    answers['get_day_closing'] = notClosed;
+    answers['close_day'] = 'no_reply';
+    const unknown = await post(`${url}/${ago(1)}/closing`, { ...fields, idempotency_key: 'k5' });
+    expect([unknown.statusCode, unknown.body.includes('The bank has not confirmed yet')]).toEqual([200, true]);
+  });
+
   it('is not offered for a day that has not ended, is closed, or is not the next one', async () => {
     answers['list_day_closings'] = closedFrom(ago(6), ago(4));
     const { get } = made.signedIn(accountant);
@@ -167,11 +215,16 @@ describe('closing a day', () => {
       [ago(4), 'The day is closed already.'],
       [ago(2), `Days are closed in order. Close ${ago(3)} first.`],
       ['2026-02-30', 'This is not a day.'],
+      ['2026-13-01', 'This is not a day.'],
       ['x', 'This is not a day.'],
     ] as const) {
       const { statusCode, body } = await get(`${url}/${day}/closing`);
       expect([statusCode, visibleText(body).includes(why)], day).toEqual([400, true]);
       expect(body).not.toContain('Close the day</button>');
+    }
+    for (const page of ['2026-13-01', '2026-02-30/preview', '2026-13-01/preview', 'x/preview']) {
+      const { statusCode, body } = await get(`${url}/${page}`);
+      expect([statusCode, body.includes('This is not a day.')], page).toEqual([400, true]);
     }
     expect((await made.signedIn('books:read').get(`${url}/${ago(3)}/closing`)).statusCode).toBe(403);
   });
@@ -205,6 +258,7 @@ describe('closing a day', () => {
 describe('a closed day', () => {
   it('shows its totals and hashes, who closed it, and leads to the days around it', async () => {
     answers['list_day_closings'] = closedFrom('2026-01-01', '2026-01-02');
+    answers['get_day_closing'] = ({ date }) => (date === '2026-01-02' ? isClosed({ date }) : notClosed);
     const { body } = await made.signedIn('books:read').get(`${url}/2026-01-02`);
     const text = visibleText(body);
     expect(body).toContain('<div id="day">');
@@ -232,12 +286,12 @@ describe('a closed day', () => {
 
   it('that is being calculated is asked for again; one that is not closed says so', async () => {
     const { get } = made.signedIn(accountant);
-    answers['get_day_closing'] = refused('service_unavailable', 'closed; its totals are being calculated');
+    answers['get_day_closing'] = refused('service_unavailable', 'wait', { closed_up_to: '2026-01-02' });
     const waits = `<div id="day" hx-get="${url}/2026-01-02?asked" hx-trigger="every 5s`;
     expect((await get(`${url}/2026-01-02`)).body).toContain(waits);
     answers['get_day_closing'] = refused('service_unavailable', 'away');
     expect((await get(`${url}/2026-01-02`)).statusCode).toBe(503);
-    answers['get_day_closing'] = refused('day_not_found', 'no');
+    answers['get_day_closing'] = notClosed;
     const none = await get(`${url}/2026-01-02`);
     expect([none.statusCode, none.body.includes('This day is not closed')]).toEqual([404, true]);
     expect((await get(`${url}/2026-01-02?asked`)).body).toContain(waits);
@@ -258,6 +312,10 @@ describe('the limits of an account', () => {
         });
     const account = await made.signedIn(all).get(`/admin/ui/accounts/${ids.account}`);
     expect(visibleText(account.body)).toContain('Limits At most out per day 1500.00 USD');
+    answers['get_account_limits'] = refused('service_unavailable', 'away');
+    const away = await made.signedIn(all).get(`/admin/ui/accounts/${ids.account}`);
+    expect(visibleText(away.body)).toContain('Limits not known');
+    answers['get_account_limits'] = someLimits;
     const { session, get, post } = made.signedIn(all);
     const { body } = await get(limits);
     expect(visibleText(body)).toMatch(/At most per posting no limit .* Out today 12\.00 USD/);

@@ -29,10 +29,11 @@ export function addDays(app: FastifyInstance): void {
   const scope = 'books:read';
   addPage(app, daysUrl, { title: 'Days', scope }, showCalendar);
   addPage(app, dayUrl(':date'), { title: 'Closed day', scope }, showDay);
-  addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id }) => ({
-    title: `Books of ${id}`,
-    content: html`<div id="preview">${await preview(api, id)}</div>`,
-  }));
+  addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id }) =>
+    isDay(id)
+      ? { title: `Books of ${id}`, content: html`<div id="preview">${await preview(api, id)}</div>` }
+      : notADay(id),
+  );
   addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, ({ api, id }) =>
     api.getFile(`/admin/day-closings/${id}/accounts`, 'text/csv'),
   );
@@ -58,19 +59,44 @@ const dayMs = 86_400_000;
 const plusDays = (day: string, days: number): string =>
   new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
 
+const isDay = (text: string): boolean =>
+  /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) && plusDays(text, 0) === text;
+
+const wrongDay = (title: string, why: Html): PageResult => ({
+  title,
+  status: 400,
+  content: html`${bookParts('days')}<p class="notice wrong" role="alert">${why}</p>`,
+});
+const notADay = (text: string): PageResult => wrongDay(text, html`This is not a day.`);
+
 /** The first and the last closed day; undefined while none is closed. All days up to the last are closed. */
 interface Closed {
   first: string | undefined;
   last: string | undefined;
 }
 
-async function readClosed({ api, person }: PageRequest): Promise<Closed> {
+async function readClosed({ api, now, person }: PageRequest): Promise<Closed> {
   const end = async (order: 'asc' | 'desc') =>
     (await api.get<DayClosing[]>(`/admin/day-closings?limit=1&order=${order}`)).data[0]?.date;
   if (!person.scopes.has('books:read')) return { first: undefined, last: undefined };
   const [first, last] = await Promise.all([end('asc'), end('desc')]);
-  return { first, last };
+  const next = nextToClose({ first, last }, bankDay(now));
+  return { first, last: (next && (await readClosedUpTo(api, next))) ?? last };
 }
+
+/** The last closed day, also while its totals are calculated: until then, the list does not have it. */
+async function readClosedUpTo(api: Api, day: string): Promise<string | undefined> {
+  try {
+    return (await api.get<DayClosing>(`/admin/day-closings/${day}`)).data.date;
+  } catch (error) {
+    if (error instanceof ApiRefused && 'closed_up_to' in (error.problem.details ?? {})) return closedUpTo(error);
+    throw error;
+  }
+}
+
+/** What the refusal of a day says about the last closed one. */
+const closedUpTo = ({ problem: { details } }: ApiRefused): string | undefined =>
+  typeof details?.['closed_up_to'] === 'string' ? details['closed_up_to'] : undefined;
 
 /** The day that can be closed next; of a bank without a closed day, any that has ended, so that this is yesterday. */
 function nextToClose({ last }: Closed, today: string): string | undefined {
@@ -134,8 +160,7 @@ function showDayCell(day: string, { closed: { first, last }, next, today, mayClo
   const number = html`<time datetime="${day}">${String(Number(day.slice(8)))}</time>`;
   const cell = (state: string, text: Html | string, isLinked: boolean, href = '') =>
     html`<td class="${state}"${state === 'today' && html` aria-current="date"`}>${isLinked ? html`<a href="${href}">${number} <span>${text}</span></a>` : html`${number} <span>${text}</span>`}</td>`;
-  if (first !== undefined && last !== undefined && day <= last)
-    return cell('closed', 'closed', day >= first, dayUrl(day));
+  if (last !== undefined && day <= last) return cell('closed', 'closed', day >= (first ?? last), dayUrl(day));
   if (day > today) return cell('later', '', false);
   if (day === today) return cell('today', 'today', false);
   const isNext = last === undefined || day === next;
@@ -150,7 +175,6 @@ function showDayCell(day: string, { closed: { first, last }, next, today, mayClo
 /** Why the day cannot be closed now, with what to do instead. */
 function notClosable(day: string, closed: Closed, today: string): Html | undefined {
   const next = nextToClose(closed, today);
-  if (!/^\d{4}-\d\d-\d\d$/.test(day) || plusDays(day, 0) !== day) return html`This is not a day.`;
   if (day >= today) return html`The day has not ended yet.`;
   if (closed.last === undefined || day === next) return undefined;
   if (day <= closed.last) return html`The day is closed already.`;
@@ -160,14 +184,14 @@ function notClosable(day: string, closed: Closed, today: string): Html | undefin
 async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult> {
   const { id: day, now, person } = visit;
   const title = `Close ${day}`;
+  if (!isDay(day)) return notADay(day);
   const closed = await readClosed(visit);
   const why = notClosable(day, closed, bankDay(now));
-  if (why !== undefined)
-    return { title, status: 400, content: html`${bookParts('days')}<p class="notice wrong" role="alert">${why}</p>` };
+  if (why !== undefined) return wrongDay(title, why);
   const mayRead = person.scopes.has('books:read');
   const form = showForm(
     visit,
-    { wrong: problemOf(wrong), button: 'Close the day', cancel: daysUrl, isDangerous: true },
+    { wrong: problemOf(wrong), button: 'Close the day', cancel: mayRead ? daysUrl : '/admin/ui', isDangerous: true },
     confirmation(`Close ${day} for good`, wrong),
   );
   return {
@@ -178,16 +202,23 @@ ${await showAffected(visit, day)}${mayRead && dayPreview(day)}${form}`,
   };
 }
 
+const notConfirmed = 'The bank has not confirmed yet that the day is closed. If it stays open, close it again.';
+
 async function take(visit: PageRequest): Promise<PageResult> {
   checkConfirmed(visit);
-  const { api, id: date } = visit;
+  const { api, id: date, person } = visit;
+  // Without books:read, the page of the day is not for this person.
+  const shown = (query: 'closed' | 'asked', text: string): PageResult =>
+    person.scopes.has('books:read')
+      ? { redirectTo: `${dayUrl(date)}?${query}` }
+      : { title: date, content: html`<p class="notice" role="status">${text}</p>` };
   try {
     const { data } = await api.post<DayClosing>('/admin/day-closings', { date }, enteredIdempotencyKey(visit));
-    return waitingFor(data) ?? { redirectTo: `${dayUrl(date)}?closed` };
+    return waitingFor(data) ?? shown('closed', 'The day was closed.');
   } catch (error) {
     // Its totals may take longer than a request. The page of the day shows whether it is closed.
     if (!(error instanceof ApiRefused) || error.status !== 504) throw error;
-    return { redirectTo: `${dayUrl(date)}?asked` };
+    return shown('asked', notConfirmed);
   }
 }
 
@@ -208,7 +239,10 @@ export async function showAffected({ api, person }: PageRequest, day: string): P
     const { effective_date } = body;
     return typeof effective_date === 'string' && effective_date <= day;
   }).length;
-  return html`${affected > 0 && html`<p class="notice wrong" role="status"><strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, ${affected === 1 ? 'it' : 'they'} can no longer be posted.</p>`}`;
+  const isAll = waiting !== undefined && waiting.next === undefined;
+  if (affected === 0 && !isAll)
+    return html`<p class="notice wrong" role="status">It is not known how many requests with value dates up to this day wait for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, they can no longer be posted.</p>`;
+  return html`${affected > 0 && html`<p class="notice wrong" role="status">${!isAll && 'At least '}<strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, ${affected === 1 ? 'it' : 'they'} can no longer be posted.</p>`}`;
 }
 
 /** The trial balance of a day as it is now, which is read after the page, because it reads all accounts. */
@@ -241,6 +275,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
   const { api, id: day, now, person, query } = visit;
   const here = dayUrl(day);
   const title = `Closed day ${day}`;
+  if (!isDay(day)) return notADay(day);
   try {
     const { data } = await api.get<DayClosing>(`/admin/day-closings/${day}`);
     const names = await readKeyNames(visit, [data], 'closed_by');
@@ -264,11 +299,10 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
       title: day,
       content: html`${bookParts('days')}${refreshed('day', `${here}?asked`, 5, now, html`<p class="notice" role="status">${text}</p>`)}`,
     });
-    if (error.problem.message.includes('totals are being calculated'))
+    if (error.problem.code === 'service_unavailable' && closedUpTo(error) !== undefined)
       return wait('The day is closed. Its totals are being calculated.');
     if (error.problem.code !== 'day_not_found') throw error;
-    if (query.has('asked'))
-      return wait('The bank has not confirmed yet that the day is closed. If it stays open, close it again.');
+    if (query.has('asked')) return wait(notConfirmed);
     return { title: day, status: 404, content: html`${bookParts('days')}${notClosed(day, person)}` };
   }
 }

@@ -51,9 +51,11 @@ const limitText = (limits: Limits, name: LimitName): string =>
 /** Shows the limits on the page of their account, if there are any. */
 export async function limitsOn(visit: PageRequest, account: Account): Promise<Html | undefined> {
   const { account_id, account_type } = account;
-  const limits = account_type === 'Loan' ? undefined : await known(read(visit, account_id));
-  const set = inOrder.filter((name) => limits?.[name] !== undefined);
-  if (!limits || set.length === 0) return undefined;
+  if (account_type === 'Loan') return undefined;
+  const limits = await known(read(visit, account_id));
+  if (!limits) return html`not known`;
+  const set = inOrder.filter((name) => limits[name] !== undefined);
+  if (set.length === 0) return undefined;
   return html`${set.map((name) => html`${texts[name].name} <strong class="whole">${limitText(limits, name)}</strong><br>`)}`;
 }
 

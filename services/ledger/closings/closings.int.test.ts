@@ -191,6 +191,10 @@ it('a closing that is interrupted is calculated again, and the same', async () =
   for (const name of ['get_day_closing', 'list_day_lines'])
     await expect(ask(name, { date })).rejects.toThrow(`day ${date} is closed; its totals are being calculated`);
   await expect(ask('get_day_closing', { date: ago(4) })).rejects.toThrow('day_not_found');
+  for (const day of [date, ago(4)])
+    expect(
+      await ledger.ask({ name: 'get_day_closing', data: { date: day } } as Parameters<LedgerHarness['ask']>[0]),
+    ).toMatchObject({ ok: false, refusal: { details: { closed_up_to: date } } });
   // The process is killed while it writes: the database ends its transaction.
   const calculating = calculateClosing(ledger.writes, date, {}).catch(() => undefined);
   await ledger.owner.query(

@@ -220,10 +220,15 @@ export async function getDayClosing(pool: Pool, { date }: MessageData<'get_day_c
     [date],
   );
   const [closing] = rows;
-  if (closing === undefined) return refused(refusal('day_not_found', `day ${date.slice(0, 40)} is not closed`));
-  if (closing.hash === null)
-    return refused(refusal('service_unavailable', `day ${date} is closed; its totals are being calculated`));
-  return { ok: true, data: closing };
+  if (closing?.hash) return { ok: true, data: closing };
+  // The list has only days whose totals are calculated, so this is how a caller learns of a later one.
+  const last = await pool.query<{ day: string | null }>('select max(date)::text as day from closed_days');
+  const rest = { details: { closed_up_to: last.rows[0]?.day ?? null } };
+  return refused(
+    closing === undefined
+      ? refusal('day_not_found', `day ${date.slice(0, 40)} is not closed`, rest)
+      : refusal('service_unavailable', `day ${date} is closed; its totals are being calculated`, rest),
+  );
 }
 
 /** Returns lines of a day after that of an account, by account. */
