@@ -94,7 +94,7 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       await printed.close();
       const [download] = await Promise.all([
         page.waitForEvent('download'),
-        page.getByRole('button', { name: 'Download camt.053' }).click(),
+        page.getByRole('button', { name: 'Get camt.053' }).click(),
       ]);
       const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
       expect(download.suggestedFilename()).toBe(`statement-${account.account_number}-${yesterday}.xml`);

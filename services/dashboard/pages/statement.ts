@@ -120,8 +120,8 @@ function copies(here: string, { account_number }: Statement, period: Period): Ht
 /** A day for accounting software: the last one of the period, if it has ended. */
 function camtForm(here: string, { to_day }: Period, today: string): Html {
   const yesterday = bankDay(Date.parse(startOfDay(today)) - 1);
-  return html`<form method="get" action="${here}.xml" class="filters"><label>Day, for accounting software <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
-<p class="actions"><button class="secondary">Download camt.053</button></p></form>`;
+  return html`<form method="get" action="${here}.xml" class="filters"><label>Day, for accounting <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
+<p class="actions"><button class="secondary">Get camt.053</button></p></form>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
