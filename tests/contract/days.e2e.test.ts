@@ -493,6 +493,20 @@ describe('the statement of a day', () => {
     ]);
   });
 
+  it('has another MsgId after a posting dated back to the day, or before it', async () => {
+    // contract: days-27
+    const one = await api.newAccount();
+    const messageId = async () => (await read(one))('MsgId')[0];
+    const ids = [await messageId(), await messageId()];
+    for (const effective_date of [day(), dayAgo(4), dayAgo(2)]) {
+      await api.transact(one.account_id, 'Deposit', 1, { effective_date });
+      ids.push(await messageId());
+    }
+    const [first, again, ofDay, ofEarlier, ofLater] = ids;
+    expect([again, ofLater]).toEqual([first, ofEarlier]);
+    expect(new Set([first, ofDay, ofEarlier]).size).toBe(3);
+  });
+
   it('is the same as JSON and on paper', async () => {
     // contract: days-23
     const statement = (query: string) => api.get(`${pathOf(payer)}?${query}`);
