@@ -105,6 +105,9 @@ export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs' | 
   });
 }
 
+/** Returns a client of the bank whose responses are read as they arrive. */
+export const openFileBank = (): Bank => openBank({ fetch: globalThis.fetch });
+
 /** Returns the bank's URL and API key for other programs. Throws a Failure if there is no API key. */
 export function addressAndKey(): { baseUrl: string; apiKey: string } {
   const { base_url, credentials } = connection();

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type Command, Option } from 'commander';
-import type { AccountLimits, Bank, DayClosing, Lines } from '../clients/typescript/index.ts';
+import type { AccountLimits, DayClosing, Lines } from '../clients/typescript/index.ts';
 import { money, parseAmount, resolveAccountId } from './accounts.ts';
-import { answer, callOptions, day, jsonOption, keyOption, openBank, wholeNumber } from './api.ts';
+import { answer, callOptions, day, jsonOption, keyOption, openBank, openFileBank, wholeNumber } from './api.ts';
 
 /** Days of the books, balances on a day, and limits of accounts. */
 
@@ -126,9 +126,6 @@ type Form = keyof typeof forms;
 
 const formOption = (flag: string, description: string): Option =>
   new Option(`${flag} <form>`, `${description}: csv, or json (a line of JSON each)`).choices(Object.keys(forms));
-
-/** The bank, with connections whose responses are read as they arrive. */
-const openFileBank = (): Bank => openBank({ fetch: globalThis.fetch });
 
 /** Prints a file of any length, no faster than it is read. */
 async function printFile(file: Lines<unknown>, form: Form): Promise<void> {

@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import type { Bank } from '../clients/typescript/index.ts';
 import { money, resolveAccountId } from './accounts.ts';
-import { answer, day, Failure, jsonOption, moment, openBank, print, printJson, say } from './api.ts';
+import { answer, day, Failure, jsonOption, moment, openBank, openFileBank, print, printJson, say } from './api.ts';
 import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
@@ -62,9 +62,12 @@ export function addStatement(command: Command): void {
     .action(async (account: string, { from, to, on, json, html, camt }: StatementOptions) => {
       const bank = openBank();
       const account_id = await resolveAccountId(bank, account);
+      if (camt !== undefined) {
+        if (on === undefined) throw new Failure(2, '--camt is the statement of one day: give --on <date> too');
+        return writeStatement(camt, openFileBank().getStatementXml({ account_id, on }));
+      }
       const period = { account_id, from: from?.toISOString(), to: to?.toISOString(), on };
       if (html !== undefined) return writeStatement(html, await bank.getStatementHtml(period));
-      if (camt !== undefined) return writeStatement(camt, await bank.getStatementXml(period));
       if (json) {
         const [first, ...rest] = await bank.getStatement(period).toArray();
         return printJson({ ...first, entries: [first, ...rest].flatMap((page) => page?.entries ?? []) });
@@ -92,12 +95,16 @@ interface StatementOptions {
   camt?: string;
 }
 
-function writeStatement(path: string, page: string): void {
+async function writeStatement(path: string, page: string | AsyncIterable<Uint8Array>): Promise<void> {
+  // A file that breaks off must not look like a whole one.
+  const part = `${path}.part`;
   try {
-    writeFileSync(path, page);
+    await writeFile(part, page);
+    await rename(part, path);
     say(`written to ${path}`);
   } catch (error) {
-    throw new Failure(2, (error as Error).message);
+    await rm(part, { force: true });
+    throw error instanceof Error && 'syscall' in error ? new Failure(2, error.message) : error;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CallOptions } from './call.ts';
 import type { TokenProvider } from './credentials.ts';
 import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
-import { createLines } from './lines.ts';
+import { createLines, readFile } from './lines.ts';
 import type { Approval, Calls, Operation } from './operations.ts';
 import { operations } from './operations.ts';
 import { createPages } from './pages.ts';
@@ -54,9 +54,12 @@ export function createBank(options: BankOptions): Bank {
     (operation: Operation) =>
     (input: Input = {}, call: CallOptions = {}) => {
       const request = buildRequest(operation, input, call);
-      if (operation.form !== undefined)
-        return send(sender, { ...request, accept: operation.form }, toPatience(call)).then(({ body }) => body);
-      if (operation.stream) return createLines(sender, request, () => toPatience(call));
+      if (operation.form !== undefined) {
+        const asked = { ...request, accept: operation.form };
+        if (operation.stream) return readFile(sender, asked, toPatience(call), call.onHeaders);
+        return text(sender, asked, toPatience(call), call.onHeaders);
+      }
+      if (operation.stream) return createLines(sender, request, () => toPatience(call), call.onHeaders);
       if (operation.paged === undefined) return one(sender, operation, request, toPatience(call), call.onHeaders);
       const readItems = ({ body }: Answer) =>
         (operation.paged === 'items' ? unwrapData(body) : [unwrapData(body)]) as unknown[];
@@ -144,6 +147,12 @@ async function one(
     if (resource?.status !== 'Pending') answer = await send(sender, request, patience);
   }
   return operation.bare ? answer.body : unwrapData(answer.body);
+}
+
+async function text(sender: Sender, request: Request, patience: Patience, onHeaders?: CallOptions['onHeaders']) {
+  const { body, headers } = await send(sender, request, patience);
+  onHeaders?.(headers);
+  return body;
 }
 
 /** The content of a 202 for a request that a second person must approve. */

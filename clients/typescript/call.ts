@@ -9,7 +9,7 @@ export interface CallOptions {
    * since, the bank responds with version_mismatch.
    */
   ifMatch?: string;
-  /** Called with the response headers of a call that is not a list; for example, to get its ETag for ifMatch. */
+  /** Called with the response headers of a call that is not a list, for a file once it begins; for example, to get its ETag for ifMatch. */
   onHeaders?: (headers: Headers) => void;
   /** Aborts the call, which then rejects with the signal's reason. A request already sent may still be executed. */
   signal?: AbortSignal;

@@ -1,4 +1,4 @@
-import type { Lines } from './call.ts';
+import type { CallOptions, Lines } from './call.ts';
 import { NoAnswerError } from './errors.ts';
 import type { Patience, Request, Sender } from './send.ts';
 import { failureReason, send } from './send.ts';
@@ -6,11 +6,16 @@ import { failureReason, send } from './send.ts';
 const lineFeed = 10;
 
 /** The file at this path, requested each time that it is read. */
-export function createLines<T>(sender: Sender, request: Request, patience: () => Patience): Lines<T> {
+export function createLines<T>(
+  sender: Sender,
+  request: Request,
+  patience: () => Patience,
+  onHeaders: CallOptions['onHeaders'],
+): Lines<T> {
   // A file that a proxy has cut may end like a whole one.
   async function* bytes(accept = 'application/x-ndjson') {
     let last: number | undefined;
-    for await (const part of readFile(sender, { ...request, accept }, patience())) {
+    for await (const part of readFile(sender, { ...request, accept }, patience(), onHeaders)) {
       last = part.at(-1) ?? last;
       yield part;
     }
@@ -39,9 +44,11 @@ export async function* readFile(
   sender: Sender,
   request: Request,
   patience: Patience,
+  onHeaders?: CallOptions['onHeaders'],
 ): AsyncGenerator<Uint8Array, void> {
-  const { body } = await send(sender, { ...request, isStream: true }, patience);
+  const { body, headers } = await send(sender, { ...request, isStream: true }, patience);
   if (!(body instanceof ReadableStream)) throw new TypeError('fetch must return the body of the response');
+  onHeaders?.(headers);
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   try {
     for (;;) {

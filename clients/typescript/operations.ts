@@ -9,11 +9,11 @@ export interface Operation {
   paged?: 'items' | 'document';
   /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
-  /** A file of any length, as JSON lines or CSV. */
+  /** A file of any length: of the type that form names, otherwise JSON lines or CSV. */
   stream?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a text of this type. */
+  /** The body is of this type. */
   form?: 'text/html' | 'application/xml';
 }
 
@@ -40,7 +40,7 @@ export const operations = {
   getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
   getStatementHtml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'text/html' },
-  getStatementXml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'application/xml' },
+  getStatementXml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'application/xml', stream: true },
   listTransactions: { method: 'GET', path: '/transactions', paged: 'items' },
   getTransaction: { method: 'GET', path: '/transactions/:transaction_id' },
   createTransaction: { method: 'POST', path: '/transactions', bare: true },
@@ -890,17 +890,8 @@ export interface Calls {
     limit?: number;
     cursor?: string;
   }, options?: CallOptions): Promise<string>;
-  /** Get a statement of an account for a period, as ISO 20022 camt.053, of one day: `on`. */
-  getStatementXml(input: {
-    account_id: string;
-    from?: string;
-    to?: string;
-    effective_from?: string;
-    effective_to?: string;
-    on?: string;
-    limit?: number;
-    cursor?: string;
-  }, options?: CallOptions): Promise<string>;
+  /** Get a statement of an account for a period, as a file of ISO 20022 camt.053 that is read as it arrives. It is requested when it is read, once. */
+  getStatementXml(input: { account_id: string; on: string }, options?: CallOptions): AsyncIterable<Uint8Array>;
   /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
@@ -58,6 +59,33 @@ test('a request whose connection was closed is repeated once, if that has no sec
     [504, 1],
     [504, 1],
   ]);
+});
+
+test('a file has no limit, and the headers that describe it; one that is not read is closed', async () => {
+  const parts = 40;
+  let closed: Promise<unknown> | undefined;
+  const api = await start(async ({ url }, response) => {
+    closed = once(response, 'close');
+    response.writeHead(200, {
+      'content-type': 'application/xml',
+      'content-disposition': 'attachment; filename="a.xml"',
+    });
+    for (let part = 0; url === '/all' ? part < parts : !response.destroyed; part++)
+      if (!response.write(Buffer.alloc(1024 * 1024, ' '))) await Promise.race([once(response, 'drain'), closed]);
+    response.end();
+  });
+  const { content, headers } = await api.getFile('/all', 'application/xml');
+  expect(headers).toEqual({
+    'content-type': 'application/xml',
+    'content-disposition': 'attachment; filename="a.xml"',
+    'content-security-policy': "default-src 'none'",
+  });
+  let size = 0;
+  for await (const part of content) size += part.byteLength;
+  expect(size).toBe(parts * 1024 * 1024);
+  const unread = await api.getFile('/endless', 'application/xml');
+  await unread.content.return?.();
+  await closed;
 });
 
 test('an API that is away has executed nothing; a response without an end is given up', async () => {

@@ -14,8 +14,9 @@ interface ApiAnswer<T> {
   complete?: boolean | undefined;
 }
 
-export interface ApiText {
-  text: string;
+/** A page or file of the API unchanged, with the headers that describe it. */
+export interface ApiDocument {
+  content: string | AsyncIterableIterator<Uint8Array>;
   headers: Record<string, string>;
 }
 
@@ -47,7 +48,7 @@ const parse = (text: string): unknown =>
 
 /** The bank itself responds within 5 s, and makes a page for paper in a few more. */
 const timeoutMs = 15_000;
-/** More than any response: a page of a list has at most 1 MiB, a statement for paper some more. */
+/** More than any response: a page of a list has at most 1 MiB, a statement for paper some more; files have no limit. */
 const maxResponseBytes = 32 * 1024 * 1024;
 
 /** Connections are kept open between requests; that is fetch's default. */
@@ -114,24 +115,35 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
       /** Asks the API about the token, unless this has asked something already. Throws if the session has ended. */
       checkToken: async (): Promise<unknown> => isAsked || call({ method: 'GET', path: '/' }),
       get: <T>(path: string) => call<T>({ method: 'GET', path }),
-      /** Returns a page or file of the API unchanged, with the headers that describe it. */
-      async getText(path: string, accept: 'text/html' | 'application/xml'): Promise<ApiText> {
-        const { body, headers } = await answered({ method: 'GET', path, accept });
-        const policy = headers.get('content-security-policy') ?? "default-src 'none'";
-        const given = ['content-type', 'content-disposition'].map((name) => [name, headers.get(name)] as const);
-        const described = Object.fromEntries(given.filter(([, value]) => value !== null));
-        return { text: String(body), headers: { ...described, 'content-security-policy': policy } };
+      async getPage(path: string): Promise<ApiDocument> {
+        const { body, headers } = await answered({ method: 'GET', path, accept: 'text/html' });
+        return { content: String(body), headers: described(headers) };
       },
-      /** Returns a file of any length as it arrives. Rejects if the API refuses it; a file that breaks off throws. */
-      async getFile(path: string, accept: string): Promise<AsyncIterable<Uint8Array>> {
+      /**
+       * Returns a file of any length as it arrives. Rejects if the API refuses it; a file that breaks off throws. It must
+       * be read, or closed with `return`: until then, the API sends this person no other.
+       */
+      async getFile(path: string, accept: 'text/csv' | 'application/xml') {
         isAsked = true;
         const request = { method: 'GET', path, accept } as const;
-        const file = readFile(sender, request, patience());
-        const first = await file.next().catch((error: unknown) => Promise.reject(toRefusal(request, error)));
-        return (async function* () {
-          if (first.done !== true) yield first.value;
-          yield* file;
-        })();
+        let headers = {};
+        const file = readFile(sender, request, patience(), (given) => {
+          headers = described(given);
+        });
+        let first: IteratorResult<Uint8Array, void> | undefined = await file
+          .next()
+          .catch((error: unknown) => Promise.reject(toRefusal(request, error)));
+        // A generator around `file` would not close it before it is read.
+        const content: AsyncIterableIterator<Uint8Array, void> = {
+          async next() {
+            const part = first ?? (await file.next());
+            first = undefined;
+            return part;
+          },
+          return: () => file.return(),
+          [Symbol.asyncIterator]: () => content,
+        };
+        return { content, headers };
       },
       /** With an idempotency key, sending a form twice has one effect. */
       post: <T>(path: string, body: object, key?: string) =>
@@ -146,6 +158,15 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
       patch: <T>(path: string, body: object, ifMatch?: string) =>
         call<T>({ method: 'PATCH', path, body: JSON.stringify(body), ...(ifMatch !== undefined && { ifMatch }) }),
     };
+  };
+}
+
+/** The headers of a page or file that describe it. */
+function described(headers: Headers): Record<string, string> {
+  const given = ['content-type', 'content-disposition'].map((name) => [name, headers.get(name)] as const);
+  return {
+    ...Object.fromEntries(given.filter(([, value]) => value !== null)),
+    'content-security-policy': headers.get('content-security-policy') ?? "default-src 'none'",
   };
 }
 

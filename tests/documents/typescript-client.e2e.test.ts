@@ -208,9 +208,14 @@ describe('responses', () => {
     ]);
     const statement = await bank.getStatement({ account_id, limit: 3 }).toArray();
     expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
-    expect(await bank.getStatementXml({ account_id, on: '2026-01-31' })).toContain(
-      `<Id>${statement[0]?.account_number}-2026-01-31</Id>`,
-    );
+    const types: (string | null)[] = [];
+    const onHeaders = (headers: Headers) => void types.push(headers.get('content-type'));
+    const parts: Uint8Array[] = [];
+    for await (const part of bank.getStatementXml({ account_id, on: '2026-01-31' }, { onHeaders })) parts.push(part);
+    expect(Buffer.concat(parts).toString()).toContain(`<Id>${statement[0]?.account_number}-2026-01-31</Id>`);
+    expect(await bank.getStatementHtml({ account_id, on: '2026-01-31' }, { onHeaders })).toMatch(/^<!doctype html>/i);
+    for await (const _line of bank.listBalances({}, { onHeaders }));
+    expect(types).toEqual(['application/xml; charset=utf-8', 'text/html; charset=utf-8', 'application/x-ndjson']);
   });
 
   it('files of any length are read line by line, or as the bytes whose hash is that of the closed day', async () => {

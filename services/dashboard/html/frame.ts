@@ -5,7 +5,7 @@ import { sameHash } from '#libs/contracts/api-key.ts';
 import { queryNames } from '#libs/contracts/endpoints.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
-import type { Api, ApiText, createApi } from '../api.ts';
+import type { Api, ApiDocument, createApi } from '../api.ts';
 import { logRefused, Refused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
 import type { Session, Sessions } from '../session/session.ts';
@@ -185,16 +185,16 @@ export const addPage = addShown('page');
 /** Adds the target of a form. */
 export const addForm = addShown('form');
 
-/** Adds a page or file that the API creates whole; the API records the export. If `read` throws, an error page is shown. */
+/** Adds a page or file of the API; the API records the export. If `read` throws, an error page is shown. */
 export function addApiPage(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  read: (visit: PageRequest) => Promise<ApiText>,
+  read: (visit: PageRequest) => Promise<ApiDocument>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, _request, reply) => {
-    const { text, headers } = await read(visit);
-    return reply.headers(headers).send(text);
+    const { content, headers } = await read(visit);
+    return reply.headers(headers).send(typeof content === 'string' ? content : Readable.from(content));
   });
 }
 
@@ -210,11 +210,16 @@ export function addDownload(
   make: (visit: PageRequest) => Promise<AsyncIterable<string | Uint8Array>>,
 ): void {
   addRoute(app, 'page', url, page, async (visit, request, reply) => {
-    const lines = await make(visit);
-    await recordExport(request, visit);
+    const lines = Readable.from(await make(visit));
+    try {
+      await recordExport(request, visit);
+    } catch (error) {
+      lines.destroy();
+      throw error;
+    }
     return reply
       .headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': 'attachment' })
-      .send(Readable.from(lines));
+      .send(lines);
   });
 }
 

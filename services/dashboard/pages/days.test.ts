@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { bankDay } from '#libs/service/formats.ts';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
@@ -282,6 +282,20 @@ describe('a closed day', () => {
     answers['list_day_lines'] = refused('day_not_found', 'no');
     const none = await get(`${url}/2026-01-02/accounts.csv`);
     expect([none.statusCode, none.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
+  });
+
+  it('of which the export cannot be recorded is not downloaded, and the file of the bank is closed', async () => {
+    // It never ends, so that the bank sends it until it is closed.
+    answers['list_day_lines'] = ok({ lines: Array.from({ length: 500 }, () => line), next: ids.account });
+    const { session, get } = made.signedIn('books:read');
+    const headers = { authorization: `Bearer ${session.token}` };
+    const activity = { action: 'export', outcome: 'success', file: 'x.csv' };
+    for (let n = 0; n < 60; n++)
+      await made.gateway.inject({ method: 'POST', url: '/admin/activities', headers, payload: activity });
+    expect((await get(`${url}/2026-01-02/accounts.csv`)).statusCode).toBe(429);
+    answers['list_day_lines'] = ok({ lines: [line] });
+    const file = { method: 'GET', url: '/admin/day-closings/2026-01-02/accounts', headers } as const;
+    await vi.waitFor(async () => expect((await made.gateway.inject(file)).statusCode).toBe(200), 5_000);
   });
 
   it('that is being calculated is asked for again; one that is not closed says so', async () => {

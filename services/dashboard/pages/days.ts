@@ -34,9 +34,10 @@ export function addDays(app: FastifyInstance): void {
       ? { title: `Books of ${id}`, content: html`<div id="preview">${await preview(api, id)}</div>` }
       : notADay(id),
   );
-  addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, ({ api, id }) =>
-    api.getFile(`/admin/day-closings/${id}/accounts`, 'text/csv'),
-  );
+  addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, async ({ api, id }) => {
+    const { content } = await api.getFile(`/admin/day-closings/${id}/accounts`, 'text/csv');
+    return content;
+  });
   addFormPage(
     app,
     `${dayUrl(':date')}/closing`,

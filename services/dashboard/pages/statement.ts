@@ -43,11 +43,11 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
   addApiPage(app, `${url}.html`, page, (visit) => {
     const { from_day, to_day } = periodIn(visit);
     const period = new URLSearchParams({ from: startOfDay(from_day), to: endOfDay(to_day) });
-    return visit.api.getText(`${statementPath(visit)}?${period}`, 'text/html');
+    return visit.api.getPage(`${statementPath(visit)}?${period}`);
   });
-  addApiPage(app, `${url}.xml`, page, async (visit) => {
+  addApiPage(app, `${url}.xml`, page, (visit) => {
     const on = visit.query.get('on') ?? '';
-    return visit.api.getText(`${statementPath(visit)}?${new URLSearchParams({ on })}`, 'application/xml');
+    return visit.api.getFile(`${statementPath(visit)}?${new URLSearchParams({ on })}`, 'application/xml');
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
     exportCsv<Entry>(visit.api, {

@@ -35,11 +35,11 @@ export interface Operation {
   paged?: 'items' | 'document';
   /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
-  /** A file of any length, as JSON lines or CSV. */
+  /** A file of any length: of the type that form names, otherwise JSON lines or CSV. */
   stream?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a text of this type. */
+  /** The body is of this type. */
   form?: 'text/html' | 'application/xml';
 }
 
@@ -65,21 +65,29 @@ function operation({ method, path, shape }: Endpoint): string {
 /** Other forms of an operation's response have calls of their own. */
 const formCallNames = {
   'text/html': ['Html', 'an HTML page made for paper'],
-  'application/xml': ['Xml', 'ISO 20022 camt.053, of one day: `on`'],
+  'application/xml': [
+    'Xml',
+    'a file of ISO 20022 camt.053 that is read as it arrives. It is requested when it is read, once',
+  ],
 } as const;
 
 function formOperations(name: EndpointName, { method, path, forms = [] }: Endpoint): string[] {
   return forms.map(
     (form) =>
-      `  ${callName(name)}${formCallNames[form][0]}: { method: '${method}', path: '${path}', form: '${form}' },`,
+      `  ${callName(name)}${formCallNames[form][0]}: { method: '${method}', path: '${path}', form: '${form}'${form === 'application/xml' ? ', stream: true' : ''} },`,
   );
 }
 
 function formCalls(name: EndpointName, endpoint: Endpoint): string[] {
-  const { type, optional } = input(endpoint);
   return (endpoint.forms ?? []).map((form) => {
     const [suffix, what] = formCallNames[form];
-    return `  /** ${endpoint.summary}, as ${what}. */\n  ${callName(name)}${suffix}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<string>;`;
+    // A page is a text; a file of any length is read as it arrives, and is the statement of one day.
+    const isFile = form === 'application/xml';
+    const { type, optional } = isFile
+      ? { type: '{ account_id: string; on: string }', optional: false }
+      : input(endpoint);
+    const answer = isFile ? 'AsyncIterable<Uint8Array>' : 'Promise<string>';
+    return `  /** ${endpoint.summary}, as ${what}. */\n  ${callName(name)}${suffix}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
   });
 }
 
