@@ -99,18 +99,25 @@ interface AccountRow {
   sum: string;
   count: bigint;
   operations: bigint;
+  liability_operations: bigint;
   first_sequence: bigint | null;
   last_sequence: bigint | null;
   is_system: boolean;
 }
 
+const isPayment =
+  "exists (select from transactions t where t.transaction_id = e.transaction_id and t.transaction_type = 'Loan Payment')";
+
 /**
  * The accounts after $1, with what they had on the day $3, from $2 to before $4. Those posted to since are searched for the
  * sequences of the day; the others have none. An operation is counted where it has one entry: per currency, of the liabilities
- * its own account's, and of the assets the Vault's, or the Loan's that a transfer pays.
+ * its own account's, and of the assets the Vault's, or the Loan's that a transfer pays. The reversal of such a payment by its
+ * second leg is the Loan's own operation, and is counted there for the payer's, too.
  */
 const countedColumns = `e.direction, e.side, e.amount_minor,
-      case class when 'liability' then e.transaction_id = e.operation_id else account_type = 'Vault' or (account_type = 'Loan' and e.transaction_id <> e.operation_id) end as is_counted`;
+      case class when 'liability' then e.transaction_id = e.operation_id
+        else account_type = 'Vault' or (account_type = 'Loan' and (e.transaction_id <> e.operation_id or ${isPayment})) end as is_counted,
+      account_type = 'Loan' and e.transaction_id = e.operation_id and ${isPayment} as is_payers`;
 
 const pageStatement = `with recursive page as (
     select account_id, account_number, account_type, currency, class, balance_minor, last_sequence, last_posted_at from accounts
@@ -130,11 +137,11 @@ const pageStatement = `with recursive page as (
   ), days as (
     select account_id, coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debits, coalesce(sum(amount_minor) filter (where side = 'CR'), 0) as credits,
       sum(case direction when 'credit' then amount_minor else -amount_minor end) as sum, count(*) as count, count(*) filter (where is_counted) as operations,
-      min(sequence) as first_sequence, max(sequence) as last_sequence
+      count(*) filter (where is_payers) as liability_operations, min(sequence) as first_sequence, max(sequence) as last_sequence
     from own group by account_id
   )
   select account_id, account_number, currency, class, coalesce(debits, 0) as debits, coalesce(credits, 0) as credits, coalesce(sum, 0) as sum,
-    coalesce(count, 0) as count, coalesce(operations, 0) as operations, days.first_sequence, days.last_sequence, account_type in ('Teller', 'Vault') as is_system,
+    coalesce(count, 0) as count, coalesce(operations, 0) as operations, coalesce(liability_operations, 0) as liability_operations, days.first_sequence, days.last_sequence, account_type in ('Teller', 'Vault') as is_system,
     (case when first > s.last_sequence then balance_minor
       else coalesce((select balance_after_minor from entries e where e.account_id = s.account_id and e.sequence = first - 1), 0) end)
     + coalesce((select sum(case when (direction = 'credit') = (effective_date < $3) then amount_minor else -amount_minor end)
@@ -225,12 +232,13 @@ async function hashLines(pool: Pool, date: string): Promise<string> {
   }
 }
 
+const none: Total = { opening: 0n, debits: 0n, credits: 0n, closing: 0n, entry_count: 0, operation_count: 0 };
+
 function addTo(totals: Map<string, Total>, row: AccountRow): void {
-  const key = `${row.currency} ${row.class}`;
-  const none = { opening: 0n, debits: 0n, credits: 0n, closing: 0n, entry_count: 0, operation_count: 0 };
-  const total = totals.get(key) ?? none;
+  const keyOf = (ofClass: AccountRow['class']) => `${row.currency} ${ofClass}`;
+  const total = totals.get(keyOf(row.class)) ?? none;
   const opening = BigInt(row.opening);
-  totals.set(key, {
+  totals.set(keyOf(row.class), {
     opening: total.opening + opening,
     debits: total.debits + BigInt(row.debits),
     credits: total.credits + BigInt(row.credits),
@@ -238,6 +246,10 @@ function addTo(totals: Map<string, Total>, row: AccountRow): void {
     entry_count: total.entry_count + Number(row.count),
     operation_count: total.operation_count + Number(row.operations),
   });
+  if (row.liability_operations === 0n) return;
+  const payers = totals.get(keyOf('liability')) ?? none;
+  const operation_count = payers.operation_count + Number(row.liability_operations);
+  totals.set(keyOf('liability'), { ...payers, operation_count });
 }
 
 /** Its JSON text is what is hashed, so the order of the fields never changes. */
