@@ -53,7 +53,8 @@ export const messages = {
    * Returns the time of the database, which determines posting times. It has no reply_by, because the clock of the
    * sender may be wrong.
    */
-  get_time: message.ledger.query({}, z.object({ time: message.time })),
+  /** `time_zone`: that of the bank's days; missing from ledgers of 0.1.0. */
+  get_time: message.ledger.query({}, z.object({ time: message.time, time_zone: z.string().optional() })),
   ...statementMessages,
   ...timelineMessages,
   ...statisticsMessages,

@@ -3,6 +3,7 @@ import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { setFormats } from '#libs/service/bank-config.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
+import { firstFailure } from '#libs/service/faults.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
@@ -35,13 +36,11 @@ run(
     await checkBrokers();
 
     const now = Date.now;
-    const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
+    const loadShedding = createLoadShedding({ check: () => firstFailure(clock.check(), bankTime.zone()) }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
     const { publisher, requester, apiKeys, keyFollower, keyFloor, endedTokens, tokenFollower } = messaging;
-    const clock = createClock({
-      read: createTimeReader((...request) => requester.request(...request), prefix),
-      logger,
-    });
+    const bankTime = createTimeReader((...request) => requester.request(...request), prefix, config.BANK_TIME_ZONE);
+    const clock = createClock({ read: bankTime.read, logger });
     const forwarder = createForwarder({
       request: (...request) => requester.request(...request),
       loadShedding,
@@ -66,6 +65,7 @@ run(
         api_keys: () => (keyFloor.health().ok ? keyFollower.health() : keyFloor.health()),
         ended_tokens: () => tokenFollower.health(),
         clock: () => clock.check(),
+        time_zone: () => bankTime.zone(),
       },
       metrics: registry,
       logger,

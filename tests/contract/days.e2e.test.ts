@@ -703,7 +703,7 @@ describe('closing a day', () => {
     expect(record).toMatchObject({ details: { date: dayAgo(60) } });
   });
 
-  it('keeps its zone: ledgers and verify-books with another one do not start', async () => {
+  it('keeps its zone: ledgers and verify-books with another one do not start, and a gateway is not ready', async () => {
     // contract: days-29
     const message = `BANK_TIME_ZONE is UTC, but days of these books were closed in ${timeZone}`;
     const ledger = world.bank.process('ledger-2');
@@ -711,6 +711,15 @@ describe('closing a day', () => {
     await eventually(async () => !ledger.running());
     expect(readFileSync(ledger.log, 'utf8')).toContain(`ledger cannot start: ${message}`);
     await ledger.restart();
+    const other = { BANK_TIME_ZONE: 'UTC' };
+    await world.bank.process('gateway').startWith(other);
+    const refused = await eventually(() => world.api.post('/transactions', {}));
+    expectError(refused, 503, 'service_unavailable', /time zone/);
+    const { checks } = (await (await fetch(world.bank.process('gateway').health_url)).json()) as {
+      checks: Record<string, { reason?: string }>;
+    };
+    expect(checks['time_zone']?.reason).toBe(`BANK_TIME_ZONE is UTC, but ${timeZone} in the ledger`);
+    await world.bank.process('gateway').restart();
     const check = (BANK_TIME_ZONE: string) =>
       promisify(execFile)(process.execPath, ['services/verify-books.ts'], {
         env: { ...process.env, DATABASE_URL: world.bank.database_url, KAFKA_BROKERS: '', BANK_TIME_ZONE },

@@ -58,11 +58,11 @@ function queriedTopics(name: EndpointName): TopicName[] {
 
 // The errors are created once, because under overload every microsecond of a refusal matters.
 const overloaded = new Refused(unavailableBecause('too many requests at once'));
-const wrongClock = new Refused(unavailableBecause("this gateway's clock is wrong"));
+const wrongClock = new Refused(unavailableBecause("this gateway's clock or time zone is wrong"));
 
 /**
  * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12), and while
- * the clock is wrong, by which credentials would be refused or accepted wrongly.
+ * the clock or the time zone is wrong, by which credentials and value dates would be refused or accepted wrongly.
  * `now`: in ms of a monotonic clock.
  */
 export function createLoadShedding(

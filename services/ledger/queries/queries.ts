@@ -8,6 +8,7 @@ import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { readLastVerification } from '#libs/service/verifications.ts';
+import { bankZone } from '../domain/calendar.ts';
 import { systemAccountNumber } from '../domain/chart.ts';
 import { prefixed, systemAccountId, uuids } from '../rows.ts';
 import { availableMinor } from './available.ts';
@@ -28,7 +29,7 @@ type Handler<N extends MessageName> = (pool: Pool, data: MessageData<N>, context
 
 /** One handler per query. Each runs one statement, so that it sees one snapshot, and throws only if the database fails. */
 const queryHandlers = {
-  get_time: async (pool) => done({ time: new Date(await readTime(pool)).toISOString() }),
+  get_time: async (pool) => done({ time: new Date(await readTime(pool)).toISOString(), time_zone: bankZone() }),
   get_ledger_accounts: async (pool, data, context) => done((await getLedgerAccounts(pool, [{ data, context }]))[0]),
   get_balance_by_number: async (pool, { account_number: number }, { bound_client_id }) =>
     found(
