@@ -77,7 +77,7 @@ export function addLimits(command: Command): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nLimits that are not named stay as they are.\n\nExamples:\n  bank limits SAV-1234567897\n  bank limits SAV-1234567897 --per-day-out 1000 --minimum-balance none',
+      '\nLimits that are not named are sent as they are now. Do not change limits of one account in two places at once: a change made\nin between is undone.\n\nExamples:\n  bank limits SAV-1234567897\n  bank limits SAV-1234567897 --per-day-out 1000 --minimum-balance none',
     )
     .action(async (account: string, options: { [N in LimitOption]?: number | 'none' } & { json?: true }) => {
       const bank = openBank();

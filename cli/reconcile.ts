@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { events } from '#libs/contracts/events.ts';
 import { canonicalDecimal, fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { topicName } from '#libs/contracts/topics.ts';
@@ -17,7 +17,7 @@ import {
   type StoredAccount,
   type StoredEntry,
 } from '../clients/consumer/reconcile.ts';
-import { bankAccess, Failure, jsonOption, openBank, openKafka, print, printJson, say } from './api.ts';
+import { bankAccess, day, Failure, jsonOption, openBank, openKafka, print, printJson, say } from './api.ts';
 
 const completed = 'corebanking.transaction.completed.v1';
 const closed = 'corebanking.day.closed.v1';
@@ -34,7 +34,7 @@ interface ReconcileOptions {
 /** `bank reconcile`: a closed day against the topic `transactions`, or against a file of another system. */
 export function addReconcile(command: Command): void {
   command
-    .requiredOption('--date <day>', 'the closed day, such as 2026-01-31', day)
+    .requiredOption('--date <date>', 'the closed day, such as 2026-01-31', day)
     .option(
       '--file <file>',
       'CSV of another system: account_id, sum (credits minus debits), count of entries, and if known first_sequence and last_sequence; other columns are ignored',
@@ -204,12 +204,6 @@ function toAccount(line: number, columns: string[], fields: string[]): StoredAcc
   };
   const optional = (name: 'first_sequence' | 'last_sequence') => (value(name) === '' ? {} : { [name]: whole(name) });
   return { account_id, sum, count: whole('count'), ...optional('first_sequence'), ...optional('last_sequence') };
-}
-
-function day(text: string): string {
-  const at = new Date(`${text}T00:00:00Z`);
-  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text)) return text;
-  throw new InvalidArgumentError('must be a day such as 2026-01-31.');
 }
 
 function differenceLines({ account_id, account_number, bank, store, entries }: AccountDifference): string[] {

@@ -103,7 +103,7 @@ async function writeStatement(path: string, page: string | AsyncIterable<Uint8Ar
     await rename(part, path);
     say(`written to ${path}`);
   } catch (error) {
-    await rm(part, { force: true });
+    await rm(part, { force: true }).catch(() => undefined);
     throw error instanceof Error && 'syscall' in error ? new Failure(2, error.message) : error;
   }
 }

@@ -1,9 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { unknownId } from '../support/client.ts';
@@ -186,10 +186,16 @@ describe('bank', () => {
     expect((await bank(`statement ${savings.account_number} --on ${day}`)).out).toMatch(
       new RegExp(`^${savings.account_number} {2}${day}\n`),
     );
-    expect(await bank(`statement ${savings.account_number} --camt ${camt}`)).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('on is required'),
-    });
+    expect(readdirSync(dirname(camt))).not.toContain(`${basename(camt)}.part`);
+    for (const [options, err] of [
+      [`--camt ${camt}`, 'give --on <date> too'],
+
+      [`--on ${day} --camt ${camt}/none`, 'ENOTDIR'],
+    ])
+      expect(await bank(`statement ${savings.account_number} ${options}`)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(String(err)),
+      });
     expect(await done(`reverse ${once[0]?.transfer_id} --reason mistake`)).toMatchObject({
       transaction_type: 'Transfer',
       reverses_transaction_id: expect.any(String),

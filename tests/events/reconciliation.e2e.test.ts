@@ -415,7 +415,7 @@ describe('bank reconcile', () => {
       [`--date ${dayAgo(2)}`, {}, 1, /the topic days has no closing of/],
       [`--date ${dayAgo(2)} --file x.csv`, {}, 2, /x.csv: ENOENT/],
       ['--date 2026-02-30', {}, 2, /must be a day such as 2026-01-31/],
-      ['--json', {}, 2, /required option '--date <day>' not specified/],
+      ['--json', {}, 2, /required option '--date <date>' not specified/],
       [`--date ${date}`, { KAFKA_BROKERS: '' }, 2, /KAFKA_BROKERS is not set/],
       [`--date ${date}`, { BANK_API_KEY: without.api_key }, 1, /403 insufficient_scope/],
     ] as const)

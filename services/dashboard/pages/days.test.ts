@@ -334,7 +334,14 @@ describe('the limits of an account', () => {
     const { body } = await get(limits);
     expect(visibleText(body)).toMatch(/At most per posting no limit .* Out today 12\.00 USD/);
     expect(body).toContain('name="per_day_out" value="1500.00"');
-    const fields = { csrf_token: session.csrf, per_transaction: '1,500', per_day_out: ' ', minimum_balance: '0' };
+    const entered = { csrf_token: session.csrf, per_transaction: '1,500', per_day_out: ' ', minimum_balance: '0' };
+    // Somebody else has changed the limit since the page was shown.
+    const late = await post(limits, { ...entered, shown_per_day_out: '900.00' });
+    expect(late.statusCode).toBe(400);
+    expect(visibleText(late.body)).toContain('Somebody has changed this meanwhile: 1500.00 USD.');
+    expect(sent('set_account_limits')).toEqual([]);
+    const [, shown = ''] = /name="shown_per_day_out" value="([^"]*)"/.exec(late.body) ?? [];
+    const fields = { ...entered, shown_per_day_out: shown };
     expect((await post(limits, fields)).headers.location).toBe(`${limits}?saved`);
     expect(sent('set_account_limits')).toEqual([
       { account_id: ids.account, per_transaction: '1500', minimum_balance: '0' },

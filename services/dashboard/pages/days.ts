@@ -57,7 +57,8 @@ export const bookParts = (here: 'books' | 'days'): Html =>
   ]);
 
 const dayMs = 86_400_000;
-const plusDays = (day: string, days: number): string =>
+/** Returns the day so many days later. Throws a RangeError if it is not a day. */
+export const plusDays = (day: string, days: number): string =>
   new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
 
 const isDay = (text: string): boolean =>

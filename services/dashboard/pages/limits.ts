@@ -5,7 +5,16 @@ import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { fieldAmount, jsonNumber, typedLimit } from '../html/amounts.ts';
-import { accepted, addFormPage, type Field, showFields, showForm, type Wrong, waitingFor } from '../html/forms.ts';
+import {
+  accepted,
+  addFormPage,
+  type Field,
+  showFields,
+  showForm,
+  type Wrong,
+  WrongInput,
+  waitingFor,
+} from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import { readAccount, readOwnedAccount } from '../html/owners.ts';
 import { desk, facts } from '../html/show.ts';
@@ -41,6 +50,9 @@ export function addLimits(app: FastifyInstance): void {
   const page = { title: 'Limits', scope: 'accounts:read' } as const;
   addFormPage(app, limitsUrl(':account_id'), page, { draw, take }, 'accounts:limits');
 }
+
+/** The hidden field with the limit that the page showed. */
+const shownAs = (name: LimitName) => `shown_${name}`;
 
 const read = async ({ api }: PageRequest, id: string): Promise<Limits> =>
   (await api.get<Limits>(`/accounts/${id}/limits`)).data;
@@ -94,7 +106,7 @@ async function showLimits(visit: PageRequest, account: Account, values: URLSearc
   const form = showForm(
     visit,
     { wrong, button: 'Change the limits', cancel: `/admin/ui/accounts/${account_id}` },
-    showFields(fields, entered, wrong),
+    html`${inOrder.map((name) => html`<input type="hidden" name="${shownAs(name)}" value="${limits[name] ?? ''}">`)}${showFields(fields, entered, wrong)}`,
   );
   return html`<h2>Limits</h2>${now}<h2>Change them</h2>
 <p class="quiet">A change that allows more may need a second person. Reversals are exempt.</p>${form}`;
@@ -108,6 +120,18 @@ async function take(visit: PageRequest): Promise<PageResult> {
     per_day_out: typed('per_day_out'),
     minimum_balance: typed('minimum_balance'),
   });
+  // All limits are sent, so one that somebody else has changed would be changed back.
+  const now = await read(visit, account_id);
+  const changed = inOrder.filter((name) => (visit.fields.get(shownAs(name)) ?? '') !== (now[name] ?? ''));
+  if (changed.length > 0)
+    throw new WrongInput(
+      Object.fromEntries(
+        changed.map((name) => [
+          name,
+          `Somebody has changed this meanwhile: ${limitText(now, name)}. Check all limits.`,
+        ]),
+      ),
+    );
   const body = Object.fromEntries(
     Object.entries(limits).flatMap(([name, limit]) => (limit ? [[name, jsonNumber(limit.amount)]] : [])),
   );

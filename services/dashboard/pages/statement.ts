@@ -12,6 +12,7 @@ import { desk, facts, showTime } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
+import { plusDays } from './days.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */
 const maxEntries = 2_000;
@@ -119,7 +120,7 @@ function copies(here: string, { account_number }: Statement, period: Period): Ht
 
 /** A day for accounting software: the last one of the period, if it has ended. */
 function camtForm(here: string, { to_day }: Period, today: string): Html {
-  const yesterday = bankDay(Date.parse(startOfDay(today)) - 1);
+  const yesterday = plusDays(today, -1);
   return html`<form method="get" action="${here}.xml" class="filters"><label>Day, for accounting <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
 <p class="actions"><button class="secondary">Get camt.053</button></p></form>`;
 }
