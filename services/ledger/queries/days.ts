@@ -21,7 +21,7 @@ import { futureDay } from './balance.ts';
  */
 export function laterEntries(time: string, day: string, isSearched: boolean): string {
   const columns =
-    "e.account_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
+    "e.account_id, e.currency, case when (e.side = 'CR') = (e.direction = 'credit') then 'liability' else 'asset' end as class, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change";
   const dated = 'dated_entries d on d.account_id = e.account_id and d.sequence = e.sequence';
   if (!isSearched)
     return `later as (
@@ -62,7 +62,7 @@ const totalsNow = `now as (
 const totalsThen = (
   isSearched: boolean,
 ): string => `${laterEntries('$1::timestamptz', '$2::date', isSearched)}, ${totalsNow}, moved as (
-    select currency, class, change, case side when 'DR' then amount_minor else 0 end as debits from later join accounts using (account_id)
+    select currency, class, change, case side when 'DR' then amount_minor else 0 end as debits from later
     union all
     select currency, class, ${minorSql('closing')} - ${minorSql('opening')}, ${minorSql('debits')}
     from day_closings cross join json_to_recordset(totals) as t (currency text, class text, opening text, closing text, debits text)
