@@ -40,7 +40,8 @@ describeInBrowser('approvals in the dashboard', () => {
       await openWaiting(manager.page, 1);
       await manager.page.getByRole('cell', { name: 'Frozen', exact: true }).waitFor();
       await manager.page.getByRole('cell', { name: 'Active', exact: true }).waitFor();
-      await manager.page.getByText('the owner <b>called</b>', { exact: true }).waitFor();
+      await manager.page.getByText('the owner <b>called</b>', { exact: true }).first().waitFor();
+      await manager.page.getByRole('row', { name: 'Reason fraud' }).waitFor();
       const asked = manager.page.locator('dd time').first();
       expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
       await expectFine(manager.page, 'approval');
@@ -55,6 +56,37 @@ describeInBrowser('approvals in the dashboard', () => {
       await officer.page.reload();
       await officer.page.getByText('spoke to the owner').waitFor();
       expect([...officer.complaints, ...manager.complaints].filter((text) => !text.includes('400'))).toEqual([]);
+    });
+  });
+
+  describe('requests in the list', () => {
+    it('are approved and rejected there by keyboard, with amount, customer, asker, and age beside them', async () => {
+      const client = await world.api.client({ first_name: 'Wanjiru', last_name: 'Kamau' });
+      const account = await world.api.newAccount({ client_id: client.client_id, initial_deposit: 10 });
+      const teller = world.api.withToken(staffToken(world.bank, 'teller'));
+      for (const amount of [2500, 3500])
+        await teller.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount });
+      const { page, complaints } = await as('manager');
+      await page.goto(ui('/approvals'));
+      const row = page.getByRole('row', { name: 'Wanjiru Kamau' });
+      expect(plain((await row.allInnerTexts()).join(' '))).toMatch(/3500\.00 USD.*teller.*0 min.*2500\.00 USD/s);
+      await page.locator('tbody :focus').waitFor();
+      await page.keyboard.press('a');
+      await expectFine(page, 'approvals-decide');
+      expect(await page.locator(':focus').innerText()).toBe('Approve');
+      await page.keyboard.press('Enter');
+      await page.getByText('Approved: Deposit of').waitFor();
+      await page.locator('tbody :focus').waitFor();
+      await page.keyboard.press('r');
+      await page.keyboard.type('no receipt');
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Enter');
+      await page.getByText('Rejected: Deposit of').waitFor();
+      await expectFine(page, 'approvals-decided');
+      expect(await row.count()).toBe(0);
+      await expect.poll(() => world.api.balance(account.account_id)).toBe(3510);
+      expect(complaints).toEqual([]);
     });
   });
 

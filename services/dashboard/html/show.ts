@@ -10,6 +10,13 @@ export function showTime(iso: string | null): Html {
   return iso === null ? html`<span class="quiet">–</span>` : timeAs(timeText(iso), iso);
 }
 
+/** Shows how long ago it was, at most in hours, with the time in its title. */
+export function showAge(iso: string, now: number): Html {
+  const minutes = Math.max(0, Math.floor((now - Date.parse(iso)) / 60_000));
+  const age = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+  return html`<time datetime="${iso}" title="${fullTimeText(iso)}">${age}</time>`;
+}
+
 function timeAs(shown: string, iso: string): Html {
   const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
   return html`<time datetime="${iso}"${shown !== utc && `${shown} UTC` !== utc && html` title="${utc}"`}>${shown}</time>`;

@@ -234,7 +234,7 @@ const reasons = {
   deceased: 'deceased',
   other: 'other',
 } as const;
-const whyText = ({ reason, note }: StatusTransition): string =>
+export const whyText = ({ reason, note }: Pick<StatusTransition, 'reason' | 'note'>): string =>
   [reason && reasons[reason], note].filter((text) => text).join(': ');
 
 export type StatusChange = 'freezing' | 'unfreezing' | 'activation' | 'deactivation';

@@ -1,3 +1,4 @@
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
@@ -8,9 +9,11 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
+import { readKeyNames, showActor } from '../html/actors.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
-import { fieldWords, idLink, type ShownChange } from '../html/show.ts';
+import { fieldWords, idLink, type ShownChange, showFullTime, showTime, tags } from '../html/show.ts';
+import { whyText } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { limitChanges } from './limits.ts';
 
@@ -35,7 +38,8 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
       return describeReversal(visit, id);
     case 'change_account_status': {
       const account = await read<Account>(visit, `/accounts/${id}`);
-      return [await of(visit, id, account, account?.status ?? null, String(body['status']))];
+      const status = await of(visit, id, account, account?.status ?? null, String(body['status']));
+      return [status, ...(await describeReason(visit, id, body))];
     }
     case 'open_account':
       return [
@@ -127,6 +131,17 @@ async function movements(
   );
 }
 
+/** Why the account has its status, who gave it that and when; and why it is to have another. */
+async function describeReason(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
+  const [last] = (await read<StatusTransition[]>(visit, `/accounts/${id}/status-transitions?limit=1`)) ?? [];
+  if (last === undefined) return [];
+  const names = await readKeyNames(visit, [last], 'actor');
+  const who = last.actor !== undefined && html`<br>${showActor(last.actor, names)}`;
+  const before = html`<span class="text">${whyText(last) || '–'}</span><span class="quiet">${who}<br>${showTime(last.created_at)}</span>`;
+  const asked = whyText(body as Pick<StatusTransition, 'reason' | 'note'>) || '–';
+  return [{ what: 'Reason', before, after: html`<span class="text">${asked}</span>` }];
+}
+
 function after(account: Account | undefined, { amount, currency: given }: Body, sign: bigint): string {
   const currency = account?.currency ?? String(given);
   if (!isCurrency(currency)) return `${sign < 0n ? '−' : '+'}${amount}`;
@@ -176,9 +191,9 @@ function keyChanges({ name, scopes, environment, client_id, expires_at }: Partia
   const row = (what: string, value: Html | string | null | undefined) => ({ what, before: null, after: value ?? '–' });
   return [
     row('Name', name),
-    row('Scopes', scopes?.join(', ')),
+    row('Scopes', scopes && tags(scopes)),
     row('Environment', environment),
     row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
-    row('Expires', expires_at),
+    row('Expires', expires_at ? showFullTime(expires_at) : 'as late as the bank allows'),
   ];
 }

@@ -49,6 +49,7 @@ beforeEach(() => {
     list_accounts: ok({ items: [samples.master] }),
     get_account: ok(samples.master),
     get_client: ok(samples.client),
+    list_notes: ok({ items: [] }),
     get_ledger_accounts: ok([{ ...samples.ledger, balance: '10.50' }]),
   };
 });
@@ -115,6 +116,89 @@ describe('approvals', () => {
     expect([blind.includes('10.50'), blind.includes('+1500.00')]).toEqual([false, true]);
   });
 
+  it('are decided in the list, which shows amount, customer, asker, and age, and then what was decided', async () => {
+    answers['list_clients'] = ok({ items: [samples.client] });
+    const hourAgo = new Date(Date.now() - 90 * 60_000).toISOString();
+    answers['list_approvals'] = ok({ items: [{ ...waiting, requested_at: hourAgo }] });
+    const { session, get, post } = made.signedIn(`${all} clients:read`);
+    const list = withoutBlanks((await get('/admin/ui/approvals')).body);
+    for (const text of ['<strong>1500.00 USD</strong>', '<span class="long">x</span>', '>bob</span>', '>1 h</time>'])
+      expect(list).toContain(text);
+    answers['approve_request'] = ok({ ...waiting, status: 'Approved' });
+    const fields = { csrf_token: session.csrf, idempotency_key: 'k', list: 'yes', decision: 'approval', reason: '' };
+    const decided = (await post(url, fields)).headers.location ?? '';
+    expect(decided).toBe(`/admin/ui/approvals?decided=${approval_id}`);
+    answers['get_approval'] = shownAs({ status: 'Approved', outcome: { status: 'success', data: {} } });
+    expect((await get(decided)).body).toContain(`<strong>Approved:</strong> <a href="${url}">Deposit of`);
+    const outcome = { status: 'error', code: 'inactive_account', message: 'account SAV-1 is Frozen' };
+    answers['get_approval'] = shownAs({ status: 'Approved', outcome });
+    expect((await get(decided)).body).toMatch(/refused when it was carried out: .* account SAV-1 is Frozen/);
+    answers['get_approval'] = shownAs({});
+    const without = await post(url, { ...fields, decision: 'rejection' });
+    expect([without.statusCode, without.body.includes('id="reason-reason"')]).toEqual([400, true]);
+  });
+
+  it('of a reversal show whose money it is, how much, and the notes on customer and account', async () => {
+    const request = {
+      operation: 'reverse_transaction',
+      method: 'POST',
+      path: `/transactions/${ids.transaction}/reversal`,
+    };
+    const reversal = { action: 'reverse', summary: `Reverse transaction ${ids.transaction}` };
+    answers['list_clients'] = ok({ items: [samples.client] });
+    answers['get_transaction'] = ok(samples.transaction);
+    answers['list_notes'] = ok({
+      items: [
+        {
+          note_id: `nte_${'a'.repeat(32)}`,
+          client_id: ids.client,
+          account_id: null,
+          note: 'passport <seen>',
+          actor: 'key:k',
+          created_at: time,
+        },
+      ],
+    });
+    const asked = { ...reversal, request: { ...request, body: { reason: 'typed twice' } } };
+    answers['list_approvals'] = ok({ items: [{ ...waiting, ...asked }] });
+    answers['get_approval'] = shownAs(asked);
+    const { get } = made.signedIn(`${all} clients:read transactions:read transactions:reverse`);
+    const list = (await get('/admin/ui/approvals')).body;
+    for (const text of ['<strong>25.00 USD</strong>', '<span class="long">x</span>']) expect(list).toContain(text);
+    const page = (await get(url)).body;
+    for (const text of ['25.00 USD', '<h2>Notes: x</h2>', '<h2>Notes: SAV-1</h2>', 'passport &lt;seen&gt;'])
+      expect(page).toContain(text);
+  });
+
+  it('of an unfreezing show why the account is frozen, who froze it, and why it should be unfrozen', async () => {
+    answers['get_approval'] = shownAs({
+      action: 'unfreeze',
+      summary: `Unfreeze account ${ids.account}`,
+      request: {
+        operation: 'change_account_status',
+        method: 'POST',
+        path: `/accounts/${ids.account}/status-transitions`,
+        body: { status: 'Active', reason: 'legal', note: 'order lifted' },
+      },
+    });
+    answers['list_status_transitions'] = ok({
+      items: [
+        {
+          transition_id: `sts_${'a'.repeat(32)}`,
+          account_id: ids.account,
+          from_status: 'Active',
+          to_status: 'Frozen',
+          reason: 'legal',
+          note: 'Court order 12/2026',
+          actor: `jwt:${issuer}|carol`,
+          created_at: time,
+        },
+      ],
+    });
+    const text = (await made.signedIn(`${all} accounts:status`).get(url)).body.replace(/<[^>]*>/g, ' ');
+    expect(text).toMatch(/Reason\s+legal: Court order 12\/2026\s+carol\s+2026-01-02 03:04:05\s+legal: order lifted/);
+  });
+
   it('of the closing of a day show what it means, the books of the day, and requests that it makes impossible', async () => {
     const request = {
       operation: 'close_day',
@@ -158,7 +242,7 @@ describe('approvals', () => {
   it('show amounts in the bank’s format, except in texts that people have written', async () => {
     setBankFormats({ timeZone: 'UTC', locale: 'de-DE' });
     const { get } = made.signedIn('approvals:write');
-    for (const text of ['Deposit of 1.500,00 USD', '<dd><span class="wide">1.500,00</span>'])
+    for (const text of ['Deposit of 1.500,00 USD', '<strong class="balance">1.500,00 USD</strong>'])
       expect((await get(url)).body).toContain(text);
     answers['get_approval'] = shownAs({ action: 'create_key', summary: 'Fee of 1500 USD' });
     expect((await get(url)).body).toContain('Fee of 1500 USD');

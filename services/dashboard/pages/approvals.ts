@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account } from '#libs/contracts/accounts.ts';
 import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
@@ -11,25 +10,31 @@ import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { accountsBy } from '../html/owners.ts';
 import {
   changeTable,
   desk,
+  type Fact,
   facts,
   fieldWords,
   idLink,
   idText,
+  numeric,
   parts,
   resourcePage,
   type ShownChange,
+  showAge,
   showFullTime,
   showStatus,
   showTime,
   table,
+  tags,
 } from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
 import { findEffects } from './approval-effects.ts';
+import { accountsOf, amountOf, clientsOf, readSubjects, type Subjects, showSubject } from './approval-subjects.ts';
+import { clientName } from './client-views.ts';
 import { dayPreview, daysUrl, showAffected } from './days.ts';
+import { notesAbout } from './notes.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
@@ -44,7 +49,7 @@ const lists: readonly Shows[] = [
     title: 'Approvals waiting for me',
     tab: 'Waiting for me',
     fixed: { status: 'Waiting', requested_by: 'others' },
-    note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires.',
+    note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires. The arrow keys lead from request to request; there, A leads to its approval and R to its rejection.',
   },
   {
     url: own,
@@ -84,7 +89,7 @@ async function decide(visit: PageRequest): Promise<PageResult> {
   const page = `${approvalsUrl}/${visit.id}`;
   try {
     await visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
-    return { redirectTo: page };
+    return { redirectTo: visit.fields.has('list') ? `${approvalsUrl}?decided=${visit.id}` : page };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status < 500) throw error;
     // The bank did not confirm the decision. The page shows the state of the approval.
@@ -98,15 +103,15 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
     path,
     pageSize: 25,
     // No request waits for a person who may not decide, and such a person sees only their own requests.
-    above() {
+    async above() {
       const open = lists.filter((one) => one.url === own || visit.person.scopes.has('approvals:write'));
       if (!open.some((one) => one.url === url)) return { redirectTo: own };
       const links = open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url }));
-      return parts('Approvals', links);
+      return html`${parts('Approvals', links)}${await showDecided(visit)}`;
     },
     async show(rows, sorting) {
-      const [accounts, names] = await Promise.all([readAccounts(visit, rows), readNames(visit, rows)]);
-      return approvalTable(rows, accounts, names, sorting, url === approvalsUrl);
+      const [subjects, names] = await Promise.all([readSubjects(visit, rows), readNames(visit, rows)]);
+      return approvalTable(visit, rows, { subjects, names }, sorting, url === approvalsUrl);
     },
   });
   addListPage(app, url, { title, ...everybody }, approvalList, columns);
@@ -131,14 +136,40 @@ const readNames = (visit: PageRequest, rows: readonly Approval[]) =>
 async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
   const isWaiting = approval.status === 'Waiting';
-  const [accounts, names, effects, day] = await Promise.all([
-    readAccounts(visit, [approval]),
+  const [subjects, names, effects, day] = await Promise.all([
+    readSubjects(visit, [approval]),
     readNames(visit, [approval]),
     isWaiting ? findEffects(visit, approval) : [],
     isWaiting && showDay(visit, approval),
   ]);
-  const content = approvalPage(visit, approval, { accounts, names, effects, day }, wrong);
-  return { title: summarize(approval, accounts), content };
+  const notes = isWaiting && (await showNotes(visit, approval, subjects));
+  const content = approvalPage(visit, approval, { subjects, names, effects, day, notes }, wrong);
+  return { title: summarize(approval, subjects), content };
+}
+
+/** What was decided in the list, after which the list is shown again. */
+async function showDecided(visit: PageRequest): Promise<Html | false> {
+  const decided = visit.query.get('decided');
+  if (decided === null) return false;
+  const { data } = await visit.api.get<Approval>(`${path}/${encodeURIComponent(decided)}`);
+  const { status, outcome, approval_id } = data;
+  const page = html`<a href="${approvalsUrl}/${approval_id}">${summarize(data, await readSubjects(visit, [data]))}</a>`;
+  if (outcome?.status === 'error')
+    return html`<p class="notice wrong" role="alert">${status}, but refused when it was carried out: ${page}. ${outcome.message}</p>`;
+  return html`<p class="notice" role="status"><strong>${status}:</strong> ${page}</p>`;
+}
+
+/** The latest notes about the customers and on the accounts, which the person who asked has seen too. */
+async function showNotes(visit: PageRequest, approval: Approval, subjects: Subjects): Promise<Html> {
+  const clients = await Promise.all(
+    clientsOf(approval, subjects).map((client) => notesAbout(visit, 'clients', client.client_id, clientName(client))),
+  );
+  const accounts = await Promise.all(
+    accountsOf(approval, subjects).map(({ account_id, account_number }) =>
+      notesAbout(visit, 'accounts', account_id, account_number),
+    ),
+  );
+  return html`${clients}${accounts}`;
 }
 
 /** For the closing of a day: what it means, and the books of the day if the person may see them. */
@@ -147,13 +178,6 @@ async function showDay(visit: PageRequest, { request: { operation, body } }: App
   const day = String(body['date']);
   return html`<p>After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
 ${await showAffected(visit, day)}${visit.person.scopes.has('books:read') && dayPreview(day)}`;
-}
-
-/** Returns the accounts that the approvals are about, if the person may read them. */
-function readAccounts(visit: PageRequest, rows: readonly Approval[]): Promise<Known> {
-  const texts = rows.flatMap(({ summary, request }) => [summary, request.path]);
-  const ids = texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []);
-  return accountsBy(visit, ids);
 }
 
 const mostCounted = 100;
@@ -186,11 +210,8 @@ export const actionWords: Record<ApprovalAction, string> = {
   backdate: 'Earlier value date',
 };
 
-/** Accounts by their ids, if the person may read them. */
-type Known = ReadonlyMap<string, Account>;
-
 /** Replaces account ids in a sentence by account numbers, and shortens other ids. */
-function withNumbers(sentence: string, accounts: Known): string {
+function withNumbers(sentence: string, { accounts }: Pick<Subjects, 'accounts'>): string {
   return sentence.replace(
     /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
     (id, short: string) => accounts.get(id)?.account_number ?? `${short}…`,
@@ -208,48 +229,61 @@ function withAmounts(text: string, action: ApprovalAction): string {
 }
 
 /** Says in one sentence what was asked for. */
-const summarize = ({ summary, action }: Approval, accounts: Known): string =>
-  withNumbers(withAmounts(summary, action), accounts);
+const summarize = ({ summary, action }: Approval, subjects: Subjects): string =>
+  withNumbers(withAmounts(summary, action), subjects);
 
-/** Does the same as withNumbers, with links to the resources. */
-function linked(sentence: string, accounts: Known): Html {
-  const parts = sentence.split(/\b([a-z]{3}_[0-9a-f]{32})\b/);
-  return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
+interface Read {
+  subjects: Subjects;
+  names: KeyNames;
 }
 
 /** `isQueue`: these are waiting for this person, and the first has the focus; the arrow keys lead to the others. */
 function approvalTable(
+  visit: PageRequest,
   rows: readonly Approval[],
-  accounts: Known,
-  names: KeyNames,
+  { subjects, names }: Read,
   sort: Sorting,
   isQueue: boolean,
 ): Html {
+  const customers = (row: Approval) => clientsOf(row, subjects).map(clientName).join(' → ');
   return table<Approval>(
     'Approvals',
     [
       {
-        title: 'Asked',
-        sort,
-        show: (row) =>
-          html`<a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${showTime(row.requested_at)}</a>`,
-      },
-      {
         title: 'What',
         show: (row) =>
-          html`<strong>${actionWords[row.action]}</strong><br><span class="details">${summarize(row, accounts)}</span>`,
+          html`<strong><a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${actionWords[row.action]}</a></strong><br><span class="details">${summarize(row, subjects)}</span>`,
       },
+      numeric('Amount', (row) => html`<strong>${amountOf(row, subjects)}</strong>`),
+      { title: 'Customer', show: (row) => html`<span class="long">${customers(row)}</span>` },
       { title: 'Asked by', show: ({ requested_by }) => showActor(requested_by, names) },
       {
-        title: 'Status',
-        show: (row) =>
-          html`${showStatus(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
+        title: 'Asked',
+        sort,
+        show: ({ requested_at, status }) =>
+          status === 'Waiting'
+            ? html`<strong>${showAge(requested_at, visit.now)}</strong><br><span class="quiet">${showTime(requested_at)}</span>`
+            : showTime(requested_at),
       },
+      isQueue
+        ? { title: 'Decision', show: (row) => decideHere(visit, row) }
+        : {
+            title: 'Status',
+            show: (row) =>
+              html`${showStatus(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
+          },
     ],
     rows,
     'There are no requests. A request appears here when somebody does something that requires a second person.',
   );
 }
+
+/** The decision in the list. It has to be opened first, so that a second click decides nothing about the next row. */
+const decideHere = ({ person }: PageRequest, approval: Approval): Html =>
+  html`<details><summary>Decide</summary><form method="post" action="${approvalsUrl}/${approval.approval_id}">${csrfField(person.csrf)}${once()}<input type="hidden" name="list" value="yes">
+<label>Reason <textarea name="reason" rows="2" maxlength="500"></textarea><small>Required for a rejection.</small></label>${decisionButtons}</form></details>`;
+
+const decisionButtons = html`<div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>`;
 
 const meanings: Record<Approval['status'], string> = {
   Waiting: 'A second person must decide. Nothing has been done yet.',
@@ -259,13 +293,13 @@ const meanings: Record<Approval['status'], string> = {
 };
 
 /** What is read for the page of an approval. */
-interface Facts {
-  accounts: Known;
-  names: KeyNames;
+interface Facts extends Read {
   /** While it is waiting: what it would change now. */
   effects: ShownChange[];
   /** While it is waiting: the day that it would close. */
   day: Html | false;
+  /** While it is waiting: the latest notes on accounts and customers. */
+  notes: Html | false;
 }
 
 /**
@@ -275,12 +309,13 @@ interface Facts {
 function approvalPage(
   visit: PageRequest,
   approval: ShownApproval,
-  { accounts, names, effects, day }: Facts,
+  { subjects, names, effects, day, notes }: Facts,
   wrong: Wrong,
 ): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
   const isOwn = requested_by === visit.actor;
+  const amount = amountOf(approval, subjects);
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
@@ -291,19 +326,19 @@ ${desk(
   'What was asked for',
   html`<h2>What was asked for</h2>${facts([
     ['Action', actionWords[approval.action]],
-    ['About', idsIn(request.path) !== '' && linked(idsIn(request.path), accounts)],
-    ...Object.entries(request.body).map(
-      ([name, value]) =>
-        [fieldLabel(name), html`<span class="wide">${showValue(name, value, approval, accounts)}</span>`] as const,
-    ),
-    ['Status', showStatus(status)],
+    ['Amount', amount !== undefined && html`<strong class="balance">${amount}</strong>`],
+    ...about(approval, subjects),
+    ...Object.entries(request.body)
+      .filter(([name]) => !(shownBefore.has(name) && (amount !== undefined || name.endsWith('_id'))))
+      .map(([name, value]) => [fieldLabel(name), html`<span class="wide">${showValue(value)}</span>`] as const),
+    ['State', showStatus(status)],
     ['Asked by', showActor(requested_by, names)],
     ['Asked', showFullTime(requested_at)],
     ['Expires', status === 'Waiting' && showFullTime(expires_at)],
     ['Decided', decided_by !== null && html`${showFullTime(decided_at)} by ${showActor(decided_by, names)}`],
     ['Reason', reason],
     ['Id', idText(approval_id)],
-  ])}`,
+  ])}${notes}`,
   html`${effects.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects)}`}${day}
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
@@ -311,24 +346,45 @@ ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 <pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>`;
 }
 
-/** The request may contain a `reason`, which differs from that of the decision. */
-const fieldLabel = (name: string): string =>
-  name === 'reason' ? 'Reason given' : fieldWords(name.replace(/_id$/, ''));
+/** The fields of a request that have words of their own: amounts with their currency, and what is named by its id. */
+const shownBefore = new Set([
+  'amount',
+  'initial_deposit',
+  'currency',
+  'account_id',
+  'from_account_id',
+  'to_account_id',
+  'client_id',
+]);
 
-function showValue(name: string, value: unknown, { request: { body } }: Approval, accounts: Known): Html | string {
-  if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
-  if (/^(amount|initial_deposit)$/.test(name) && /^\d+(\.\d+)?$/.test(value))
-    return moneyText(value, body['currency'] === undefined ? null : String(body['currency']));
-  return resourcePage(value) === undefined ? value : idLink(value, accounts.get(value)?.account_number);
+/** What the request is about, in the words of the counter. */
+function about({ request: { path: address, body } }: Approval, subjects: Subjects): Fact[] {
+  const words = { account_id: 'Account', client_id: 'Customer', from_account_id: 'From', to_account_id: 'To' };
+  return [
+    ...(address.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).map((id) => ['About', showSubject(id, subjects)] as const),
+    ...Object.entries(words).flatMap(([name, word]) =>
+      typeof body[name] === 'string' ? [[word, showSubject(body[name], subjects)] as const] : [],
+    ),
+  ];
 }
 
-const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).join(', ');
+/** The request may contain a `reason`, which differs from that of the decision, and the `status` of an account. */
+function fieldLabel(name: string): string {
+  const words: Record<string, string> = { reason: 'Reason given', status: 'New status' };
+  return words[name] ?? fieldWords(name.replace(/_id$/, ''));
+}
+
+function showValue(value: unknown): Html | string {
+  if (Array.isArray(value)) return tags(value.map(String));
+  if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return resourcePage(value) === undefined ? value : idLink(value);
+}
 
 function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}
-<div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
+${decisionButtons}
 </form>`;
 }
 

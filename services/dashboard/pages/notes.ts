@@ -55,6 +55,12 @@ export async function notesFor(visit: PageRequest, { client_id, account_id }: Ac
   return html`${client && html`<h2>Notes on the customer</h2>${client}`}${account && html`<h2>Notes on the account</h2>${account}`}`;
 }
 
+/** The latest notes about one client or account under its name, if there are any and the person may read them. */
+export async function notesAbout(visit: PageRequest, on: NotesOn, id: string, name: string): Promise<Html> {
+  const notes = visit.person.scopes.has(`${on}:read`) ? await latestNotes(visit, on, id) : undefined;
+  return html`${notes && html`<h2>Notes: ${name}</h2>${notes}`}`;
+}
+
 /** The section of a client's or account's page with the latest notes and the form for a new one. */
 export async function showNotes(visit: PageRequest, on: NotesOn, id: string): Promise<Html> {
   return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}

@@ -65,8 +65,20 @@ document.addEventListener('keydown', (event) => {
   const hits = [...document.querySelectorAll('[data-hit]')];
   if (!step || hits.length === 0 || (isTyping && isTyping !== box)) return;
   event.preventDefault();
-  const next = hits.indexOf(document.activeElement) + step;
+  const here = document.activeElement;
+  const next = hits.indexOf(here.closest('tr')?.querySelector('[data-hit]') ?? here) + step;
   (hits[next] ?? (next < 0 ? box : hits.at(-1)))?.focus();
+});
+
+// On a request that waits, A leads to its approval and R to the reason of its rejection.
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !event.target.matches('[data-hit]')) return;
+  const part = { a: '[value="approval"]', r: '[name="reason"]' }[event.key.toLowerCase()];
+  const decision = part && event.target.closest('tr')?.querySelector('details');
+  if (!decision?.querySelector(part)) return;
+  event.preventDefault();
+  decision.open = true;
+  decision.querySelector(part).focus();
 });
 
 // Alt and a digit follow the link that shows them, also from a field for text.
