@@ -292,6 +292,7 @@ export interface EntryLine {
   counterparty_account_number?: string;
   transfer_id?: string;
   reverses_transaction_id?: string;
+  reversed_by_transaction_id?: string;
 }
 
 export interface BalanceAt {

@@ -27,6 +27,7 @@ export const entryLineSchema = entrySchema.extend({
   counterparty_account_number: z.string().optional(),
   transfer_id: z.string().optional(),
   reverses_transaction_id: z.string().optional(),
+  reversed_by_transaction_id: z.string().optional(),
 });
 export type EntryLine = z.infer<typeof entryLineSchema>;
 

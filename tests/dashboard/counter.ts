@@ -140,7 +140,8 @@ export function testCounter({ world, ui, as }: Dashboard): void {
       async ({ hand, size }) => {
         const name = `Mova${hand}${size}`;
         const { client, account } = await newCustomer(name, 500);
-        const { account: other } = await newCustomer('Recipient', 1);
+        const recipient = `Reca${hand}${size}`;
+        const { account: other } = await newCustomer(recipient, 1);
         const loan = await api.account(client.client_id, { account_type: 'Loan', initial_deposit: 300 });
         const { page, complaints } = await as('officer', size);
         const { enter, press, send } = personAt(page, hand);
@@ -157,12 +158,18 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await press(page.getByRole('button', { name: 'To the counter' }));
         await press(page.getByRole('link', { name: account.account_number }));
         await press(page.getByRole('link', { name: 'Transfer', exact: true }));
-        await enter(page.getByLabel('To account'), other.account_number);
+        await enter(page.getByLabel('To account'), 'Counter');
+        await enter(amount, '1,00');
+        await send(next);
+        await page.getByText('Several accounts match. Choose one.').waitFor();
+        await expectFine(page, 'counter-form-several');
+        await page.goBack();
+        await enter(page.getByLabel('To account'), recipient);
         await enter(amount, '1,00');
         await enter(page.getByLabel('Description'), 'rent');
         await send(next);
         await page.getByRole('heading', { level: 1, name: 'Transfer: is this right?' }).waitFor();
-        expect(await mainText(page)).toContain('Recipient Counter');
+        expect(await mainText(page)).toContain(`${recipient} Counter`);
         await expectFine(page, 'counter-summary-transfer');
         await send(page.getByRole('button', { name: /^Transfer/ }));
         await page.waitForURL('**/counter/receipts/trf_*');
@@ -176,7 +183,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await page.locator('[name=amount]:focus').waitFor();
         await page.keyboard.press('Alt+4');
         await page.waitForURL(ui(`/counter/${account.account_id}/repayment`));
-        await enter(page.getByLabel('Loan'), loan.account_number);
+        expect(await page.getByLabel('Loan', { exact: true }).inputValue()).toBe(loan.account_number);
         await enter(amount, '120');
         await send(next);
         await page.getByRole('heading', { level: 1, name: 'Loan repayment: is this right?' }).waitFor();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Dashboard, expectFine, heading, plain } from '../support/browser.ts';
+import { type Dashboard, expectFine, heading, look, plain } from '../support/browser.ts';
 import type { RestTransaction } from '../support/client.ts';
 import { mainText, personAt, type, ways } from './typing.ts';
 
@@ -40,11 +40,18 @@ export function testTasks({ world, ui, as }: Dashboard): void {
         expect(await api.balance(account.account_id)).toBe(125);
         await send(page.getByRole('button', { name: 'Reverse this Deposit' }));
         await page.getByText('The reversal was posted.').waitFor();
-        expect(plain(await heading(page))).toBe('Reversal of a Deposit 25.00 USD');
+        expect(plain(await heading(page))).toBe('Reversal of Deposit 25.00 USD');
         await expectFine(page, 'reversal-done');
         const made = page.url().split('/').at(-1)?.split('?')[0] ?? '';
         await page.reload();
         expect(await api.balance(account.account_id)).toBe(100);
+        for (const part of ['', '/statement', '/transactions']) {
+          await page.goto(ui(`/accounts/${account.account_id}${part}`));
+          expect(await mainText(page)).toMatch(/Reversal of Deposit .*entered twice/);
+          expect(await page.getByRole('link', { name: 'reversed', exact: true }).getAttribute('href')).toContain(made);
+          if (size === 'desk') await look(page, `reversed${part.replace('/', '-')}`);
+        }
+        await page.goto(ui(`/transactions/${made}`));
         await press(page.getByRole('link', { name: transaction_id }));
         await page.getByRole('link', { name: made }).waitFor();
         expect(await page.getByRole('button', { name: 'Reverse' }).count()).toBe(0);

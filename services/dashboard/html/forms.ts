@@ -99,9 +99,12 @@ export function showField(field: Field, values: URLSearchParams, wrong: Wrong): 
   }
 }
 
-/** Shows these fields, with the focus on the first invalid one, otherwise on the first. */
+/** Shows these fields, with the focus on the first invalid one, otherwise on the first that must still be filled in. */
 export function showFields(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
-  const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined) ?? fields[0];
+  const first =
+    fields.find(({ name }) => wrong.fields?.[name] !== undefined) ??
+    fields.find(({ name, isRequired }) => isRequired === true && !values.get(name)) ??
+    fields[0];
   return html`${fields.map((field) => showField({ ...field, isFocused: field === first }, values, wrong))}`;
 }
 

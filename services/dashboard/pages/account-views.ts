@@ -30,6 +30,7 @@ import {
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
+import { showReversed, transactionTitle } from './counter-instructions.ts';
 
 /** The account pages. */
 
@@ -79,8 +80,8 @@ export function movementTable(
       { title: 'Posted', show: (row) => idLink(row.transaction_id, showPosted(row)) },
       {
         title: 'What',
-        show: ({ transaction_type, counterparty_account_id, counterparty_account_number, description, reference }) =>
-          html`${transaction_type}${counterparty_account_id !== undefined && html` ${idLink(counterparty_account_id, counterparty_account_number)}`}${(description ?? reference) !== null && html`<br><span class="quiet text">${description ?? reference}</span>`}`,
+        show: ({ counterparty_account_id, counterparty_account_number, description, reference, ...row }) =>
+          html`${transactionTitle(row)}${counterparty_account_id !== undefined && html` ${idLink(counterparty_account_id, counterparty_account_number)}`}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${description ?? reference}</span>`}`,
       },
       numeric('Out', (row) => amount(row, 'debit')),
       numeric('In', (row) => amount(row, 'credit')),

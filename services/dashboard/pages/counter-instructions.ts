@@ -4,9 +4,11 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { accountByNumber } from '../html/owners.ts';
+import { idLink } from '../html/show.ts';
 
 /** Instructions of the counter: their content, their API requests, and texts for refusals. */
 
@@ -79,8 +81,17 @@ export const idOfPosting = (posting: Transaction | Transfer): string =>
     : (posting as Transaction).transaction_id;
 
 /** Returns the type of a transaction, and that it is a reversal if it is one. */
-export const transactionTitle = ({ transaction_type, reverses_transaction_id }: Transaction): string =>
-  reverses_transaction_id === undefined ? transaction_type : `Reversal of a ${transaction_type}`;
+export const transactionTitle = ({
+  transaction_type,
+  reverses_transaction_id,
+}: Pick<Transaction, 'transaction_type' | 'reverses_transaction_id'>): string =>
+  reverses_transaction_id === undefined ? transaction_type : `Reversal of ${transaction_type}`;
+
+/** Marks what was reversed, with a link to its reversal. */
+export const showReversed = ({
+  reversed_by_transaction_id: reversal,
+}: Pick<Transaction, 'reversed_by_transaction_id'>): Html =>
+  html`${reversal !== undefined && html`<br><span class="quiet">${idLink(reversal, 'reversed')}</span>`}`;
 
 /** The current state of the accounts of an instruction. */
 export interface Parties {
@@ -154,6 +165,17 @@ export const explainRefusal = (code: string): string =>
     ? 'A second person must approve this: enter it by itself, at the counter.'
     : refusalText(code, {});
 
+/** Reports whether money of this kind can be moved between `account` and this other account. Pure. */
+export function isPossible(kind: CounterKind, account: Account, other: Account): boolean {
+  const isLoan = other.account_type === 'Loan';
+  return (
+    other.account_id !== account.account_id &&
+    other.currency === account.currency &&
+    other.status === 'Active' &&
+    (kind === 'transfer' || isLoan !== (account.account_type === 'Loan'))
+  );
+}
+
 /** Returns the account with this number, or why no money can be moved between it and `account`. */
 export async function findCounterpart(
   api: Api,
@@ -161,7 +183,7 @@ export async function findCounterpart(
   account: Account,
 ): Promise<{ account: Account } | { wrong: string }> {
   const number = typed.trim().toUpperCase();
-  if (number === '') return { wrong: 'Enter the number of the account.' };
+  if (number === '') return { wrong: 'Enter the account, or a phone number or name.' };
   if (number === account.account_number) return { wrong: refusalText('same_account', {}) };
   const other = await accountByNumber(api, number);
   if (other === undefined) return { wrong: `There is no account ${number}. Check the number.` };

@@ -38,6 +38,7 @@ import {
   counterKinds,
   hasOther,
   type Instruction,
+  isPossible,
   kinds,
   kindsFor,
   moneyDirection,
@@ -116,6 +117,8 @@ export interface CounterFormParts {
   siblings: readonly Account[];
   values: URLSearchParams;
   wrong: Wrong;
+  /** The accounts of which the person must choose the other one. */
+  found?: readonly Owned[] | undefined;
 }
 
 /** Links to the other forms for this account. Each has the same digit on every account. */
@@ -145,25 +148,38 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit))));
 }
 
-function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts, valueDate: Field[]): Html {
-  const isLoan = account.account_type === 'Loan';
-  const likely = siblings.filter(
-    (one) => one.currency === account.currency && (kind === 'transfer' || (one.account_type === 'Loan') !== isLoan),
-  );
-  const other = {
-    name: 'other_number',
-    isRequired: true,
-    maxLength: 40,
-    label: isLoan ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account',
-    suggestions: 'siblings',
-    hint: 'The account number. Other accounts of this customer are suggested.',
-  };
+function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
+  const { kind, owned, siblings, wrong, found } = parts;
+  const { account } = owned;
+  const likely = siblings.filter((one) => isPossible(kind, account, one));
+  const [only] = likely;
+  // A repayment is between accounts of one customer, of whom there is usually one loan.
+  const isChosen = kind === 'repayment' && likely.length === 1 && only && !parts.values.has('other_number');
+  const values = isChosen ? new URLSearchParams({ other_number: only.account_number }) : parts.values;
+  const name = 'other_number';
+  const label = account.account_type === 'Loan' ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account';
+  const other: Field = found
+    ? { name, label, options: found.map(optionOf) }
+    : {
+        name,
+        label,
+        isRequired: true,
+        maxLength: 255,
+        suggestions: 'siblings',
+        hint: 'Account number or its digits, phone number, or words of a name.',
+      };
   const [amount, texts] = [amountField(account.currency), descriptionField('Printed on the statement.')];
   if (!hasOther(kind)) return showFields([amount, referenceField, texts, ...valueDate], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
   return html`${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
+
+const optionOf = ({ account, owner }: Owned) =>
+  [
+    account.account_number,
+    [owner && clientName(owner), account.account_number, account.account_type].filter(Boolean).join(', '),
+  ] as const;
 
 /** Shows the summary of an instruction before it is confirmed. */
 export function summary(visit: PageRequest, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {

@@ -262,16 +262,54 @@ describe('a loan repayment', () => {
   });
 });
 
-describe('the first page', () => {
-  const hit = (kind: 'client' | 'account', id: string) => ({
-    kind,
-    id,
-    title: 't',
-    subtitle: 's',
-    matched: 'name',
-    created_at: samples.client.created_at,
+const hit = (kind: 'client' | 'account', id: string) => ({
+  kind,
+  id,
+  title: 't',
+  subtitle: 's',
+  matched: 'name',
+  created_at: samples.client.created_at,
+});
+
+describe('the other account', () => {
+  const third = `acc_${'e'.repeat(32)}`;
+  const accounts = () => {
+    const [loan, checking] = [ids.other, third].map((id) => ({ ...samples.master, account_id: id }));
+    const items = [
+      { ...loan, account_number: 'LOA-2', account_type: 'Loan' },
+      { ...checking, account_number: 'CHK-3', account_type: 'Checking' },
+    ];
+    answers['list_accounts'] = ok({ items });
+    answers['list_clients'] = ok({ items: [samples.client] });
+    answers['get_account'] = ({ account_id }) =>
+      ok(items.find((one) => one.account_id === account_id) ?? samples.master);
+    answers['get_ledger_accounts'] = ({ account_ids }) =>
+      ok((account_ids as string[]).map((id) => ({ ...ledgers[ids.other], account_id: id })));
+  };
+
+  it('is found by name, and is the only possible one of that customer', async () => {
+    accounts();
+    answers['search_records'] = ok([hit('client', ids.client)]);
+    const { answer, get } = await entered('repayment', { amount: '5', other_number: 'otieno' });
+    expect(visibleText((await get(answer.headers.location ?? '')).body)).toContain('To LOA-2, Loan, x');
+    answers['search_records'] = ok([]);
+    const unknown = (await entered('transfer', { amount: '5', other_number: 'nobody' })).answer;
+    expect([unknown.statusCode, unknown.body.includes('No account was found for “nobody”')]).toEqual([400, true]);
   });
 
+  it('is chosen if several match, with the amount kept; the only loan of the customer is chosen already', async () => {
+    accounts();
+    answers['search_records'] = ok([hit('client', ids.client)]);
+    const { answer } = await entered('transfer', { amount: '5', other_number: '700000001' });
+    expect(answer.statusCode).toBe(400);
+    for (const text of ['>x, LOA-2, Loan</option>', '<option value="CHK-3">x, CHK-3, Checking</option>', 'value="5"'])
+      expect(answer.body).toContain(text);
+    const form = (await made.signedIn(teller).get(`${url}/${ids.account}/repayment`)).body;
+    expect(form).toContain('name="other_number" value="LOA-2"');
+  });
+});
+
+describe('the first page', () => {
   it('finds a customer by name, and redirects from an account number to its form', async () => {
     const { get } = made.signedIn(teller);
     answers['search_records'] = ok([hit('client', ids.client)]);

@@ -22,6 +22,7 @@ import {
   type Instruction,
   idOfPosting,
   instructionSchema,
+  isPossible,
   kinds,
   kindsFor,
   moneyDirection,
@@ -66,12 +67,14 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
   });
 }
 
+/** `found`: the accounts of which the person must choose the other one. */
 async function showForm(
   visit: PageRequest,
   kind: CounterKind,
   owned: Owned,
   values: URLSearchParams,
   wrong: Wrong,
+  found?: readonly Owned[],
 ): Promise<PageResult> {
   const { client_id, account_id } = owned.account;
   const [siblings, notes] = await Promise.all([
@@ -79,7 +82,7 @@ async function showForm(
     notesFor(visit, owned.account),
   ]);
   const others = siblings.filter((one) => one.account_id !== account_id);
-  return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong }) };
+  return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong, found }) };
 }
 
 type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
@@ -87,11 +90,16 @@ type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 /** Converts the entered values to an instruction and redirects to its summary. */
 async function take(visit: PageRequest, kind: CounterKind, instructions: Instructions): Promise<PageResult> {
   const { fields, actor } = visit;
-  const { account } = await readOwnedAccount(visit, visit.id);
-  const { amount, other_number: other } = accepted({
-    other_number: hasOther(kind) ? await findOther(visit, kind, account) : undefined,
-    amount: typedAmount(fields.get('amount') ?? '', account.currency),
-  });
+  const owned = await readOwnedAccount(visit, visit.id);
+  const { account } = owned;
+  const typed = typedAmount(fields.get('amount') ?? '', account.currency);
+  const named = hasOther(kind) ? await findOther(visit, kind, account) : undefined;
+  if (named !== undefined && 'found' in named) {
+    const several = { other_number: 'Several accounts match. Choose one.' };
+    const wrong: Wrong = { fields: { ...several, ...('wrong' in typed && { amount: typed.wrong }) } };
+    return { ...(await showForm(visit, kind, owned, fields, wrong, named.found)), status: 400 };
+  }
+  const { amount, other_number: other } = accepted({ other_number: named, amount: typed });
   const entered = enteredIn(['reference', 'description', 'effective_date'], fields);
   const { reference = '', description = '', effective_date } = entered;
   const instruction: Instruction = {
@@ -114,13 +122,26 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
   return instructions.summarise(instruction);
 }
 
-/** Returns the other account by its number, or the reason for which it is refused. */
+/**
+ * Returns the other account: by its number, or the only possible one that the search finds. Otherwise returns those of
+ * which the person must choose, or why there is none.
+ */
 async function findOther(
-  { api, fields }: PageRequest,
+  visit: PageRequest,
   kind: CounterKind,
   account: Account,
-): Promise<{ account: Account } | { wrong: string }> {
-  const found = await findCounterpart(api, fields.get('other_number') ?? '', account);
+): Promise<{ account: Account } | { wrong: string } | { found: readonly Owned[] }> {
+  const q = visit.fields.get('other_number')?.trim() ?? '';
+  if (q !== '' && !accountNumber.test(q)) {
+    const { rows = [] } = (await findAccounts(visit, q)) ?? {};
+    const possible = rows.filter((row) => isPossible(kind, account, row.account));
+    const [only] = possible;
+    if (possible.length > 1) return { found: possible };
+    if (rows.length === 0) return { wrong: `No account was found for “${q}”. Check the number or the name.` };
+    if (!only) return { wrong: `“${q}” has no other active account in ${account.currency} for this.` };
+    return { account: only.account };
+  }
+  const found = await findCounterpart(visit.api, q, account);
   if ('wrong' in found) return found;
   const { account: other } = found;
   const number = other.account_number;
@@ -190,18 +211,12 @@ async function refused(
 /** The maximum number of clients whose accounts are shown. */
 const maxClients = 10;
 
-/** Finds the customer's accounts: one leads to its form, several to a choice. */
-async function startCounter(visit: PageRequest): Promise<PageResult> {
-  const { api, person, query } = visit;
-  const q = query.get('q')?.trim() ?? '';
-  if (q === '') return { content: startForm(q) };
-  const answer = await search(api, /^[a-z]{3}-\d+$/i.test(q) ? q.toUpperCase() : q);
-  if (answer === undefined)
-    return {
-      status: 400,
-      content: html`${startForm(q)}
-<p class="notice wrong" role="alert">This cannot be searched for. Enter an account number, a phone number or a name.</p>`,
-    };
+const accountNumber = /^[a-z]{3}-\d+$/i;
+
+/** The accounts with this number or these digits, and those of clients with this phone number, e-mail address, or name. */
+async function findAccounts(visit: PageRequest, q: string): Promise<{ rows: Owned[]; clients: number } | undefined> {
+  const answer = await search(visit.api, accountNumber.test(q) ? q.toUpperCase() : q);
+  if (answer === undefined) return undefined;
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => ({ client_id: id }));
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
@@ -211,12 +226,27 @@ async function startCounter(visit: PageRequest): Promise<PageResult> {
   ]);
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
+  return { rows, clients: clients.length };
+}
+
+/** Finds the customer's accounts: one leads to its form, several to a choice. */
+async function startCounter(visit: PageRequest): Promise<PageResult> {
+  const { person, query } = visit;
+  const q = query.get('q')?.trim() ?? '';
+  if (q === '') return { content: startForm(q) };
+  const found = await findAccounts(visit, q);
+  if (found === undefined)
+    return {
+      status: 400,
+      content: html`${startForm(q)}
+<p class="notice wrong" role="alert">This cannot be searched for. Enter an account number, a phone number or a name.</p>`,
+    };
+  const { rows, clients } = found;
   const [only] = rows;
   const [kind] = rows.length === 1 && only ? kindsFor(only.account, person.scopes) : [];
   if (only && kind) return { redirectTo: `${counterUrl}/${only.account.account_id}/${kind}` };
-  if (rows.length === 0)
-    return { content: html`${startForm(q)}<p role="status">${nothing(q, clients.length > 0)}</p>` };
-  const more = clients.length > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
+  if (rows.length === 0) return { content: html`${startForm(q)}<p role="status">${nothing(q, clients > 0)}</p>` };
+  const more = clients > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
   return { content: html`${startForm(q, true)}${choiceTable(rows, person)}${more}` };
 }
 

@@ -30,7 +30,7 @@ import {
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
-import { refusalText, transactionTitle } from './counter-instructions.ts';
+import { refusalText, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { reversalLink } from './reversal.ts';
 
@@ -291,8 +291,7 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
       ...(people ? [{ title: 'Account', show: showAccount }] : []),
       {
         title: 'Type',
-        show: (row) =>
-          html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}${row.reversed_by_transaction_id !== undefined && html`<br><span class="quiet">reversed</span>`}`,
+        show: (row) => html`${transactionTitle(row)}${showReversed(row)}`,
       },
       amount('Out', 'debit'),
       amount('In', 'credit'),

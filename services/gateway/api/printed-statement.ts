@@ -82,7 +82,7 @@ function entryRow(entry: EntryLine): Html {
   const amount = (direction: EntryLine['direction']) =>
     entry.direction === direction && moneyText(entry.amount, currency);
   return html`<tr><td><time datetime="${entry.created_at}">${timeText(entry.created_at)}</time></td>
-<td>${transaction_type}${counterparty && ` ${counterparty}`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${entry.effective_date}</small>`}</td>
+<td>${entry.reverses_transaction_id !== undefined && 'Reversal of '}${transaction_type}${counterparty && ` ${counterparty}`}${entry.reversed_by_transaction_id !== undefined && html`<small>Reversed</small>`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${entry.effective_date}</small>`}</td>
 <td class="amount">${amount('debit')}</td><td class="amount">${amount('credit')}</td><td class="amount">${moneyText(entry.balance_after, currency)}</td></tr>
 `;
 }

@@ -67,6 +67,10 @@ describe('lines', () => {
     const { items } = await ask('list_entries', { account_id, ...page }, owner);
     const original = idOfPosted(deposit);
     expect(items.map((line) => line.reverses_transaction_id)).toEqual([original, undefined, undefined]);
+    const reversal = items[0]?.transaction_id;
+    expect(items.map((line) => line.reversed_by_transaction_id)).toEqual([undefined, reversal, undefined]);
+    const { item } = await ask('get_statement', { account_id, limit: 9 }, owner);
+    expect(item.entries).toEqual(items.toReversed().map((line) => expect.objectContaining(line)));
   });
 });
 

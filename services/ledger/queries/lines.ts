@@ -11,17 +11,23 @@ export interface LineRow extends EntryRecord {
   description: string | null;
   reference: string | null;
   reverses_transaction_id: string | null;
+  reversed_by: string | null;
   counterparty_account_id: string | null;
   counterparty_account_number: string | null;
 }
 
+/** SQL for this column of the reversal of transaction `t`, if there is one. */
+export const selectReversal = (
+  what: string,
+) => `(select r.${what} from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
+  and r.reverses_transaction_id is not null and r.status = 'Completed')`;
+
 /**
- * Selects a page of entries with their transactions and the other account's number: two primary-key lookups per
- * row.
+ * Selects a page of entries with their transactions, their reversals, and the other account's number: three lookups by
+ * an index per row.
  */
 export function selectLines(entries: string, order: string): string {
-  const ofTransaction =
-    ', t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number';
+  const ofTransaction = `, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, ${selectReversal('transaction_id')} as reversed_by, t.counterparty_account_id, c.account_number as counterparty_account_number`;
   return `${selectEntries(`(${entries}) e`, ofTransaction)}
       left join lateral (select * from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) offset 0) t on true
       left join accounts c on c.account_id = t.counterparty_account_id
@@ -65,6 +71,7 @@ export function toLine(
     description,
     reference,
     reverses_transaction_id,
+    reversed_by,
     counterparty_account_id,
     counterparty_account_number,
     ...entry
@@ -83,5 +90,6 @@ export function toLine(
       ? { transfer_id: formatId('transfer', idBits(prefixed('opr', entry.operation_id))) }
       : {}),
     ...(reverses_transaction_id === null ? {} : { reverses_transaction_id: prefixed('txn', reverses_transaction_id) }),
+    ...(reversed_by === null ? {} : { reversed_by_transaction_id: prefixed('txn', reversed_by) }),
   };
 }

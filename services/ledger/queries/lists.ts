@@ -12,7 +12,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { dayBounds, dayLimit, dayTimes } from '../domain/calendar.ts';
 import { isListed, type TransactionRecord, toTransaction, toTransfer, withoutReason } from '../domain/records.ts';
 import { entryColumns, prefixed, qualifyColumns, toTransactionRecord, transactionColumns, uuids } from '../rows.ts';
-import { type DayRange, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
+import { type DayRange, type LineRow, selectDays, selectLines, selectReversal, toLine } from './lines.ts';
 import { placeTimes } from './posting-time.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
@@ -43,11 +43,6 @@ export async function listOfAccount<Row extends object, Item>(
   if (owned.rowCount === 0) return accountNotFound(account_id);
   return listed(await readPage(pool, where.equal({ account_id: account }), list, page));
 }
-
-const selectReversal = (
-  what: string,
-) => `(select r.${what} from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
-  and r.reverses_transaction_id is not null and r.status = 'Completed')`;
 
 /**
  * SQL that links a transaction and its operation to their reversals, or to what they reverse, and to the owner
