@@ -59,6 +59,9 @@ export const fullTimeText = (iso: string): string => `${clockText(iso)} ${offset
 /** Returns the zone of the times on a page: `UTC`, or `those of Africa/Nairobi`. */
 export const zoneText = (): string => (formats.timeZone === 'UTC' ? 'UTC' : `those of ${formats.timeZone}`);
 
+/** Returns the name of the bank's time zone, such as Africa/Nairobi. */
+export const zoneName = (): string => formats.timeZone;
+
 /** Groups the digits of a whole number. */
 function wholeText(digits: string): string {
   return formats.whole ? formats.whole.format(BigInt(digits)) : digits.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
@@ -70,6 +73,9 @@ export const bankLocale = (): string | undefined => formats.locale;
 
 /** Returns this time for programs, such as 2026-01-31T23:59:59.999+03:00: its day is that of the bank. */
 export const bankTime = (ms: number): string => timeIn(formats.timeZone, ms);
+
+/** Returns this time for spreadsheets, in the bank's time zone, such as 2026-01-31 23:59:59. */
+export const sheetTime = (iso: string): string => bankTime(Date.parse(iso)).slice(0, 19).replace('T', ' ');
 
 /** Returns the bank's day at this time, such as 2026-01-31. */
 export const bankDay = (ms: number): string => dayIn(formats.timeZone, ms);

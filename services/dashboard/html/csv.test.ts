@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { setBankFormats } from '#libs/service/formats.ts';
 import { type Api, ApiRefused } from '../api.ts';
 import { csvLine, exportCsv, maxRows } from './csv.ts';
 
@@ -34,20 +35,42 @@ describe('a list as CSV', () => {
   it('contains every page from the first on, with its filters', async () => {
     const { api, asked } = fakeList(1_001);
     const lines = (await make(api)).split('\r\n');
-    expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual([
-      '\ufeffsep=,',
-      '"id"',
+    expect([lines[0], lines[1], lines[1_001], lines[1_002], lines.length]).toEqual([
+      '\ufeff"id"',
       '"0"',
       '"1000"',
       '',
-      1_004,
+      1_003,
     ]);
     expect(asked).toEqual(['/list?x=1&limit=500', '/list?x=1&limit=500&cursor=500', '/list?x=1&limit=500&cursor=1000']);
   });
 
+  it('has times in the zone of the bank, what is added to each page, and the separator only if asked for', async () => {
+    setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
+    interface Row {
+      created_at: string;
+      name?: string;
+    }
+    const get = async <T>() => ({ data: [{ created_at: '2026-01-31T22:15:00.123Z' }] as T, next: undefined });
+    const file = await exportCsv<Row>(
+      { get },
+      {
+        path: '/list',
+        parameters: new URLSearchParams(),
+        columns: ['created_at', 'name'],
+        complete: async (rows) => rows.map((row) => ({ ...row, name: 'Ann' })),
+        hasSeparator: true,
+      },
+    );
+    let text = '';
+    for await (const part of file) text += part;
+    setBankFormats({ timeZone: 'UTC', locale: undefined });
+    expect(text).toBe('\ufeffsep=,\r\n"created_at (Africa/Nairobi)","name"\r\n"2026-02-01 01:15:00","Ann"\r\n');
+  });
+
   it('ends at its limit, and says so', async () => {
     const lines = (await make(fakeList(maxRows + 1).api)).trimEnd().split('\r\n');
-    expect(lines).toHaveLength(2 + maxRows + 1);
+    expect(lines).toHaveLength(1 + maxRows + 1);
     expect(lines.at(-1)).toBe(`"Stopped after ${maxRows} rows, but there are more. Use narrower filters."`);
     expect((await make(fakeList(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
   });

@@ -1,8 +1,9 @@
+import { sheetTime, zoneName } from '#libs/service/formats.ts';
 import type { Api } from '../api.ts';
 
 /** Writes lists as CSV (RFC 4180), for spreadsheets. */
 
-/** A field of the row under its own name, or a computed column. */
+/** A field of the row under its own name, or a computed column. A field with a time is in the bank's time zone. */
 export type CsvColumn<Row> = (keyof Row & string) | { title: string; value: (row: Row) => string | null | undefined };
 
 export interface Export<Row> {
@@ -12,6 +13,10 @@ export interface Export<Row> {
   columns: readonly CsvColumn<Row>[];
   /** Returns the rows, if the response is not a list. */
   getRows?: (data: unknown) => readonly Row[];
+  /** Adds to the rows of a page what people know them by. */
+  complete?: ((rows: readonly Row[]) => Promise<readonly Row[]>) | undefined;
+  /** True if the first line tells the separator, for spreadsheets that expect another one. */
+  hasSeparator?: boolean;
 }
 
 /** The maximum number of rows in a file. */
@@ -25,7 +30,14 @@ const pageSize = 500;
  */
 export async function exportCsv<Row>(
   api: Pick<Api, 'get'>,
-  { path, parameters, columns, getRows = (data) => data as readonly Row[] }: Export<Row>,
+  {
+    path,
+    parameters,
+    columns,
+    getRows = (data) => data as readonly Row[],
+    complete = async (rows) => rows,
+    hasSeparator = false,
+  }: Export<Row>,
 ): Promise<AsyncIterable<string>> {
   const page = async (cursor?: string) => {
     const asked = new URLSearchParams(parameters);
@@ -33,11 +45,11 @@ export async function exportCsv<Row>(
     asked.delete('cursor');
     if (cursor !== undefined) asked.set('cursor', cursor);
     const { data, next } = await api.get<unknown>(`${path}?${asked}`);
-    return { rows: getRows(data), next };
+    return { rows: await complete(getRows(data)), next };
   };
   const first = await page();
   return (async function* (): AsyncGenerator<string, void> {
-    yield csvHead(columns);
+    yield csvHead(columns, hasSeparator);
     let { rows, next } = first;
     let written = 0;
     for (;;) {
@@ -58,9 +70,13 @@ export async function exportCsv<Row>(
   })();
 }
 
-export function csvHead<Row>(columns: readonly CsvColumn<Row>[]): string {
-  // Without this line, spreadsheets in many countries expect semicolons.
-  return `\ufeffsep=,\r\n${csvLine(columns.map((column) => (typeof column === 'string' ? column : column.title)))}`;
+const isTime = (name: string): boolean => name.endsWith('_at');
+
+/** `hasSeparator`: for spreadsheets that in many countries expect semicolons. Other programs read that line as a row. */
+export function csvHead<Row>(columns: readonly CsvColumn<Row>[], hasSeparator: boolean): string {
+  const title = (name: string) => (isTime(name) ? `${name} (${zoneName()})` : name);
+  const titles = columns.map((column) => (typeof column === 'string' ? title(column) : column.title));
+  return `\ufeff${hasSeparator ? 'sep=,\r\n' : ''}${csvLine(titles)}`;
 }
 
 export function csvRows<Row>(columns: readonly CsvColumn<Row>[], rows: readonly Row[]): string {
@@ -70,6 +86,7 @@ export function csvRows<Row>(columns: readonly CsvColumn<Row>[], rows: readonly 
 function cellText<Row>(row: Row, column: CsvColumn<Row>): string | null | undefined {
   if (typeof column !== 'string') return column.value(row);
   const value: unknown = row[column];
+  if (isTime(column) && typeof value === 'string') return sheetTime(value);
   return value === null || value === undefined ? undefined : Array.isArray(value) ? value.join(' ') : String(value);
 }
 

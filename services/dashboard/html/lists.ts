@@ -47,6 +47,8 @@ export interface List<Row> {
   hasDays?: boolean;
   pageSize?: number;
   show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
+  /** Adds to rows of its file what people know them by. */
+  complete?: (rows: readonly Row[]) => Promise<readonly Row[]>;
   /** What its page shows above it, with a title if that is not the one of the page. */
   above?: () => PageContent | Promise<PageContent>;
   /** What its page says below it, after the zone of its times. */
@@ -77,7 +79,8 @@ export function addListPage<Row>(
     addDownload(app, `${url}.csv`, page, async (visit) => {
       const list = await getList(visit);
       const parameters = apiParameters(list, keptFilters(list, visit.query));
-      return exportCsv(visit.api, { path: list.path, parameters, columns: csv });
+      const { path, complete } = list;
+      return exportCsv(visit.api, { path, parameters, columns: csv, complete, hasSeparator: visit.query.has('sep') });
     });
 }
 
@@ -95,8 +98,9 @@ async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row
   try {
     const { data, next, complete } = await api.get<Row[]>(`${list.path}?${apiParameters(list, given)}`);
     const file = withQuery(`${path}.csv`, without(given, 'cursor'));
+    const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
     return {
-      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a></p>`}`,
+      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;

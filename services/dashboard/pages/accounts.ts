@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import { type Account, accountStatus, accountType } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
-import type { Entry } from '#libs/contracts/entries.ts';
 import { currencies, isCurrency } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { plainMoney } from '#libs/service/formats.ts';
@@ -39,19 +38,31 @@ import {
   statusChanges,
   statusForm,
 } from './account-views.ts';
+import { clientName } from './client-views.ts';
+import { transactionTitle } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
 import { showNotes } from './notes.ts';
+import { addParties, type WithParties } from './parties.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
 
-const accountList = (visit: PageRequest): List<Account> => ({
+type Listed = Account & { customer?: string };
+
+const accountList = (visit: PageRequest): List<Listed> => ({
   path: '/accounts',
   above: () =>
     html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}`,
   show: async (rows, sort) => accountTable(rows, sort, await readClients(visit, rows)),
+  async complete(rows) {
+    const clients = await readClients(visit, rows);
+    return rows.map((row) => {
+      const client = clients.get(row.client_id);
+      return client ? { ...row, customer: clientName(client) } : row;
+    });
+  },
   filters: [
     { name: 'account_type', label: 'Type', options: accountType.options },
     { name: 'status', label: 'Status', options: accountStatus.options },
@@ -60,15 +71,16 @@ const accountList = (visit: PageRequest): List<Account> => ({
     { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} only.` },
   ],
 });
-const columns: CsvColumn<Account>[] = [
-  'account_id',
+const columns: CsvColumn<Listed>[] = [
   'account_number',
-  'client_id',
+  'customer',
   'account_type',
   'status',
   { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
   'currency',
   'created_at',
+  'account_id',
+  'client_id',
 ];
 
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
@@ -78,7 +90,11 @@ export function addAccounts(app: FastifyInstance): void {
   addFormPage(app, `${url}/new`, opening, { draw: drawOpening, take: open });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
-  const entries = ({ id }: PageRequest): List<Entry> => ({ path: `/accounts/${id}/entries`, show: entryTable });
+  const entries = (visit: PageRequest): List<WithParties<EntryLine>> => ({
+    path: `/accounts/${visit.id}/entries`,
+    show: entryTable,
+    complete: addParties(visit),
+  });
   addPart(app, '/entries', { title: 'Entries', scope: 'transactions:read' }, entries, entryColumns);
   const history = (visit: PageRequest): List<StatusTransition> => ({
     path: `/accounts/${visit.id}/status-transitions`,
@@ -126,15 +142,28 @@ ${notes}
   };
 }
 
-export const entryColumns: CsvColumn<Entry>[] = [
+const moved = (title: string, direction: EntryLine['direction']): CsvColumn<EntryLine> => ({
+  title,
+  value: (row) => (row.direction === direction ? plainMoney(row.amount, row.currency) : ''),
+});
+export const entryColumns: CsvColumn<WithParties<EntryLine>>[] = [
   'sequence',
   'created_at',
   'effective_date',
-  'side',
-  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  { title: 'transaction_type', value: transactionTitle },
+  'description',
+  'reference',
+  { title: 'account_number', value: ({ own }) => own?.account_number },
+  { title: 'customer', value: ({ own }) => own?.customer },
+  'counterparty_account_number',
+  { title: 'counterparty', value: ({ other }) => other?.customer },
+  moved('out', 'debit'),
+  moved('in', 'credit'),
   'currency',
   { title: 'balance_after', value: (row) => plainMoney(row.balance_after, row.currency) },
   'transaction_id',
+  'reverses_transaction_id',
+  'reversed_by_transaction_id',
   'operation_id',
   'entry_id',
 ];

@@ -98,7 +98,7 @@ async function decide(visit: PageRequest): Promise<PageResult> {
 }
 
 function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows): void {
-  const approvalList = (visit: PageRequest): List<Approval> => ({
+  const approvalList = (visit: PageRequest): List<Listed> => ({
     ...list,
     path,
     pageSize: 25,
@@ -109,6 +109,15 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
       const links = open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url }));
       return html`${parts('Approvals', links)}${await showDecided(visit)}`;
     },
+    async complete(rows) {
+      const subjects = await readSubjects(visit, rows);
+      return rows.map((row) => ({
+        ...row,
+        summary: withNumbers(row.summary, subjects),
+        customer: customersOf(row, subjects),
+        amount: amountOf(row, subjects),
+      }));
+    },
     async show(rows, sorting) {
       const [subjects, names] = await Promise.all([readSubjects(visit, rows), readNames(visit, rows)]);
       return approvalTable(visit, rows, { subjects, names }, sorting, url === approvalsUrl);
@@ -117,10 +126,14 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
   addListPage(app, url, { title, ...everybody }, approvalList, columns);
 }
 
-const columns: CsvColumn<Approval>[] = [
+type Listed = Approval & { customer?: string; amount?: string | undefined };
+
+const columns: CsvColumn<Listed>[] = [
   'approval_id',
   'action',
   'summary',
+  'customer',
+  'amount',
   'requested_by',
   'requested_at',
   'expires_at',
@@ -232,6 +245,8 @@ function withAmounts(text: string, action: ApprovalAction): string {
 const summarize = ({ summary, action }: Approval, subjects: Subjects): string =>
   withNumbers(withAmounts(summary, action), subjects);
 
+const customersOf = (row: Approval, subjects: Subjects): string => clientsOf(row, subjects).map(clientName).join(' → ');
+
 interface Read {
   subjects: Subjects;
   names: KeyNames;
@@ -245,7 +260,6 @@ function approvalTable(
   sort: Sorting,
   isQueue: boolean,
 ): Html {
-  const customers = (row: Approval) => clientsOf(row, subjects).map(clientName).join(' → ');
   return table<Approval>(
     'Approvals',
     [
@@ -255,7 +269,7 @@ function approvalTable(
           html`<strong><a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${actionWords[row.action]}</a></strong><br><span class="details">${summarize(row, subjects)}</span>`,
       },
       numeric('Amount', (row) => html`<strong>${amountOf(row, subjects)}</strong>`),
-      { title: 'Customer', show: (row) => html`<span class="long">${customers(row)}</span>` },
+      { title: 'Customer', show: (row) => html`<span class="long">${customersOf(row, subjects)}</span>` },
       { title: 'Asked by', show: ({ requested_by }) => showActor(requested_by, names) },
       {
         title: 'Asked',

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { bankTime } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -59,7 +60,7 @@ export function addAudit(app: FastifyInstance): void {
 
 const columns: CsvColumn<AuditRecord>[] = [
   'audit_id',
-  'created_at',
+  { title: 'created_at', value: (row) => bankTime(Date.parse(row.created_at)) },
   'actor',
   'address',
   'action',

@@ -250,7 +250,7 @@ function addResults(app: FastifyInstance): void {
     const rows = (await readBatch(visit)).results.map(resultRow);
     const numbers = await readAccountNumbers(visit, listPlaces(rows));
     const columns = resultColumns(numbers);
-    return Readable.from([csvHead(columns), csvRows(columns, rows)]);
+    return Readable.from([csvHead(columns, visit.query.has('sep')), csvRows(columns, rows)]);
   });
 }
 

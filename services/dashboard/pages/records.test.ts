@@ -482,8 +482,17 @@ describe('accounts', () => {
       'content-type': 'text/csv; charset=utf-8',
       'content-disposition': 'attachment',
     });
-    expect(file.body.trimEnd().split('\r\n')).toHaveLength(4);
+    expect(file.body.trimEnd().split('\r\n')).toHaveLength(3);
     expect(file.body).toContain(`"25.00","USD","Completed","","","'=1+1"`);
+    const [first = ''] = (await get(`${account}/transactions.csv?sep=yes`)).body.split('\r\n');
+    expect(first).toBe('\ufeffsep=,');
+    answers['list_transactions'] = ok({
+      items: [{ ...samples.transaction, reverses_transaction_id: ids.transaction }],
+    });
+    answers['list_accounts'] = ok({ items: [samples.master] });
+    answers['list_clients'] = ok({ items: [samples.client] });
+    const named = await get('/admin/ui/transactions.csv');
+    expect(named.body).toContain('"2026-01-02 03:04:05","","SAV-1","x","Reversal of Deposit","credit","25.00"');
     const wrong = await get(`${account}/transactions?min_amount=x`);
     expect([wrong.statusCode, wrong.body.includes('These filters are not valid: Amount from must be')]).toEqual([
       400,

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client } from '#libs/contracts/clients.ts';
-import type { Entry } from '#libs/contracts/entries.ts';
-import type { Statement } from '#libs/contracts/statements.ts';
+import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
@@ -13,6 +12,7 @@ import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
 import { plusDays } from './days.ts';
+import { addParties, type WithParties } from './parties.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */
 const maxEntries = 2_000;
@@ -51,11 +51,13 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
     return visit.api.getFile(`${statementPath(visit)}?${new URLSearchParams({ on })}`, 'application/xml');
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
-    exportCsv<Entry>(visit.api, {
+    exportCsv<WithParties<EntryLine>>(visit.api, {
       path: statementPath(visit),
       parameters: statementParameters(periodIn(visit)),
       columns: entryColumns,
       getRows: (data) => (data as Statement).entries,
+      complete: addParties(visit),
+      hasSeparator: visit.query.has('sep'),
     }),
   );
 }
@@ -115,7 +117,7 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 /** The statement for paper, and as a file that is named after the account and the period. */
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
-  return html`<p class="actions"><a role="button" href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a></p>`;
+  return html`<p class="actions"><a role="button" href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a> <a href="${here}.csv?${periodQuery(period)}&sep=yes" download="${name}.csv">for Excel</a></p>`;
 }
 
 /** A day for accounting software: the last one of the period, if it has ended. */

@@ -32,6 +32,7 @@ import {
 import { clientName } from './client-views.ts';
 import { refusalText, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
+import { addParties, type WithParties } from './parties.ts';
 import { reversalLink } from './reversal.ts';
 
 export const transactionsUrl = '/admin/ui/transactions';
@@ -39,7 +40,7 @@ export const transactionsUrl = '/admin/ui/transactions';
 /** The list of transactions of the whole bank, and the pages of a transaction and of a transfer. */
 export function addTransactions(app: FastifyInstance): void {
   const scope = 'transactions:read';
-  addListPage(app, transactionsUrl, { title: 'Transactions', scope }, ofBank, ['account_id', ...transactionColumns]);
+  addListPage(app, transactionsUrl, { title: 'Transactions', scope }, ofBank, transactionColumns);
   addPage(app, `${transactionsUrl}/:transaction_id`, { title: 'Transaction', scope }, async (visit) => {
     const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
     const [names, events] = await Promise.all([
@@ -218,9 +219,10 @@ const own: readonly Filter[] = [
 ];
 
 /** The list of the transactions of all accounts, with the owners of the accounts. */
-function ofBank(visit: PageRequest): List<Transaction> {
+function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
   return {
     path: '/transactions',
+    complete: addParties(visit),
     hasDays: true,
     filters: [
       type,
@@ -242,21 +244,23 @@ function ofBank(visit: PageRequest): List<Transaction> {
   };
 }
 
-export function ofAccount({ id }: PageRequest): List<Transaction> {
+export function ofAccount(visit: PageRequest): List<WithParties<Transaction>> {
   return {
     path: '/transactions',
-    fixed: { account_id: id },
+    complete: addParties(visit),
+    fixed: { account_id: visit.id },
     hasDays: true,
     filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...own],
     show: transactionTable,
   };
 }
 
-export const transactionColumns: CsvColumn<Transaction>[] = [
-  'transaction_id',
+export const transactionColumns: CsvColumn<WithParties<Transaction>>[] = [
   'created_at',
   'effective_date',
-  'transaction_type',
+  { title: 'account_number', value: ({ own }) => own?.account_number },
+  { title: 'customer', value: ({ own }) => own?.customer },
+  { title: 'transaction_type', value: transactionTitle },
   'direction',
   { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
   'currency',
@@ -264,8 +268,13 @@ export const transactionColumns: CsvColumn<Transaction>[] = [
   'failure_code',
   'reference',
   'description',
-  'counterparty_account_id',
+  { title: 'counterparty_account_number', value: ({ other }) => other?.account_number },
+  { title: 'counterparty', value: ({ other }) => other?.customer },
+  'transaction_id',
   'transfer_id',
+  'reverses_transaction_id',
+  'reversed_by_transaction_id',
+  'account_id',
 ];
 
 interface People {
