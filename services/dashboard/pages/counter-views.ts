@@ -159,7 +159,7 @@ function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
   const name = 'other_number';
   const label = account.account_type === 'Loan' ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account';
   const other: Field = found
-    ? { name, label, options: found.map(optionOf) }
+    ? { name, label, isRequired: true, options: [['', 'Choose one'], ...found.map(optionOf)] }
     : {
         name,
         label,

@@ -302,7 +302,12 @@ describe('the other account', () => {
     answers['search_records'] = ok([hit('client', ids.client)]);
     const { answer } = await entered('transfer', { amount: '5', other_number: '700000001' });
     expect(answer.statusCode).toBe(400);
-    for (const text of ['>x, LOA-2, Loan</option>', '<option value="CHK-3">x, CHK-3, Checking</option>', 'value="5"'])
+    for (const text of [
+      '<option value="">Choose one</option>',
+      '>x, LOA-2, Loan</option>',
+      '<option value="CHK-3">x, CHK-3, Checking</option>',
+      'value="5"',
+    ])
       expect(answer.body).toContain(text);
     const form = (await made.signedIn(teller).get(`${url}/${ids.account}/repayment`)).body;
     expect(form).toContain('name="other_number" value="LOA-2"');
