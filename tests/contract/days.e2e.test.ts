@@ -641,8 +641,11 @@ describe('closing a day', () => {
     );
     expect(table.text.split('\n')).toHaveLength(file.text.split('\n').length + 1);
     for (const unknown of [dayAgo(59), '2026-02-30', 'x'])
-      for (const part of ['', '/accounts'])
-        expectError(await api.get(`/admin/day-closings/${unknown}${part}`), 404, 'day_not_found');
+      for (const part of ['', '/accounts']) {
+        const refused = await api.get(`/admin/day-closings/${unknown}${part}`);
+        expectError(refused, 404, 'day_not_found');
+        expect(refused.error.details).toEqual({ closed_up_to: dayAgo(60) });
+      }
 
     const posting = { account_id, transaction_type: 'Deposit', amount: 1 };
     for (const effective_date of [dayAgo(60), dayAgo(61)])
