@@ -53,6 +53,8 @@ export const instructionSchema = z.object({
   description: z.string(),
   effective_date: z.string().optional(),
   idempotency_key: z.string(),
+  /** When the form was accepted, in milliseconds. Links that were made before this was added do not have it. */
+  entered_at: z.number().optional(),
 });
 export type Instruction = z.infer<typeof instructionSchema>;
 

@@ -1,5 +1,6 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankDay, bankName } from '#libs/service/formats.ts';
@@ -28,6 +29,7 @@ import {
   resourcePage,
   showFullTime,
   showStatus,
+  showTime,
   table,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
@@ -221,6 +223,8 @@ export interface ReceiptParts {
   owner: Client | undefined;
   account: Account | undefined;
   other: Account | undefined;
+  /** The owner of the other account. */
+  payee: Client | undefined;
   /** The balance after this posting of the account for which the receipt is. */
   balance: string | undefined;
   /** The amount still owed on the same client's loan. */
@@ -228,30 +232,39 @@ export interface ReceiptParts {
 }
 
 /** Prints two copies: one for the customer, one for the bank. */
-export function receipt(parts: ReceiptParts): Html {
-  return html`${receiptOnce(parts)}<div class="copy" aria-hidden="true">${receiptOnce(parts)}</div>
+export function receipt(parts: ReceiptParts, printedBy: string): Html {
+  return html`${receiptOnce(parts, printedBy, 'Customer’s copy')}<div class="copy" aria-hidden="true">${receiptOnce(parts, printedBy, 'Bank’s copy')}</div>
 <p class="actions">${next('Next customer')}
 <button type="button" class="secondary" data-print hidden>Print</button>
 ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
 }
 
-function receiptOnce({ posting, id, title, owner, account, other, balance, owed }: ReceiptParts): Html {
+function receiptOnce(parts: ReceiptParts, printedBy: string, copy: string): Html {
+  const { posting, id, title, owner, account, other, payee, balance, owed } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
-  return html`<article class="receipt"><p class="paper">${bankName()}</p><p class="receipt-title">${title}</p>${facts([
-    ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
-    ['Customer', owner && clientName(owner)],
-    [isTransfer ? 'From account' : 'Account', account?.account_number],
-    ['To account', isTransfer && other?.account_number],
-    ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
-    ['Still owed after', owed !== undefined && amountText(owed, currency)],
-    ['Reference', 'reference' in posting && posting.reference],
-    ['Description', description],
-    ['Date', showFullTime(created_at)],
-    ['Value date', otherValueDate(posting)],
-    ['Receipt number', html`<code>${id}</code>`],
-  ])}<p class="paper signature">Signature of the customer</p></article>`;
+  return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} <span class="status active">✓ Posted</span></p>${facts(
+    [
+      ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
+      ['Customer', owner && clientName(owner)],
+      [isTransfer ? 'From account' : 'Account', account?.account_number],
+      ['To account', isTransfer && other && html`${other.account_number}${payee && html`, ${clientName(payee)}`}`],
+      ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
+      ['Still owed after', owed !== undefined && amountText(owed, currency)],
+      ['Reference', 'reference' in posting && posting.reference],
+      ['Description', description],
+      ['Date', showFullTime(created_at)],
+      ['Value date', otherValueDate(posting)],
+      ['Printed by', printedBy],
+      ['Receipt number', html`<code>${id}</code>`],
+    ],
+  )}<p class="paper signature">Signature of the customer</p></article>`;
 }
+
+/** Instead of a summary that was confirmed before: it cannot be posted a second time. */
+export const alreadyPosted = ({ id, title, created_at }: SearchHit): Html =>
+  html`<p class="notice" role="status"><strong>Already posted at ${showTime(created_at)}</strong>: ${title}. Nothing is posted again. Enter a second, equal slip as a new one.</p>
+<p class="actions">${next('Next customer')} <a href="${counterUrl}/receipts/${id}">Receipt</a></p>`;
 
 /** A link that has the focus, so that Enter continues. */
 export function next(text: string): Html {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
@@ -269,6 +270,25 @@ const hit = (kind: 'client' | 'account', id: string) => ({
   subtitle: 's',
   matched: 'name',
   created_at: samples.client.created_at,
+});
+
+describe('a summary that was confirmed before', () => {
+  it('says when it was posted, with its receipt and no button', async () => {
+    const { of, get, confirm } = await entered('deposit', { amount: '1500.50' });
+    const shown = async () => visibleText((await get(`${url}/summary?of=${of}`)).body);
+    expect(await shown()).toContain('is this right?');
+    await confirm();
+    answers['search_postings'] = ok([
+      { ...hit('account', ids.transaction), kind: 'transaction', matched: 'idempotency_key' },
+    ]);
+    await setTimeout(2_000);
+    const again = await get(`${url}/summary?of=${of}`);
+    expect(visibleText(again.body)).toContain('Already posted at 2026-01-02 03:04:05');
+    expect(again.body).toContain(`href="${url}/receipts/${ids.transaction}"`);
+    expect(again.body).not.toContain('name="of"');
+    answers['get_transaction'] = ok({ ...samples.transaction, status: 'Failed', failure_code: 'insufficient_funds' });
+    expect(await shown()).toContain('is this right?');
+  });
 });
 
 describe('the other account', () => {

@@ -8,7 +8,7 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
-import { type Api, ApiRefused } from '../api.ts';
+import { type Api, ApiRefused, known } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIdempotencyKey, enteredIn, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
@@ -32,6 +32,7 @@ import {
   valueDateRefusals,
 } from './counter-instructions.ts';
 import {
+  alreadyPosted,
   choiceTable,
   counterForm,
   counterUrl,
@@ -109,6 +110,7 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
     account_number: account.account_number,
     amount: amount.amount,
     currency: account.currency,
+    entered_at: visit.now,
     reference,
     description,
     ...(effective_date !== undefined && { effective_date }),
@@ -168,6 +170,8 @@ const confirmation: Confirmation<Instruction> = {
     ['Other account', other_number],
   ],
   async summary(visit, instruction, sealed) {
+    const before = await findPosted(visit, instruction);
+    if (before) return { title: `${kinds[instruction.kind].title}: already posted`, content: alreadyPosted(before) };
     const { own, other } = await readParties(visit, instruction);
     return {
       title: `${kinds[instruction.kind].title}: is this right?`,
@@ -178,6 +182,24 @@ const confirmation: Confirmation<Instruction> = {
   done: (data) => ({ redirectTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
   refused,
 };
+
+/** A summary that is opened again after this time, by Back for example, may have been confirmed. */
+const firstLookMs = 2_000;
+
+/** Returns what was posted by an earlier confirmation of this summary, as far as the person may see it. */
+async function findPosted(
+  { api, person, now }: PageRequest,
+  { entered_at = 0, idempotency_key }: Instruction,
+): Promise<SearchHit | undefined> {
+  if (now - entered_at < firstLookMs || !person.scopes.has('transactions:read')) return undefined;
+  const hits = (await known(search(api, idempotency_key))) ?? [];
+  const own = hits.filter(({ matched }) => matched === 'idempotency_key');
+  const hit = own.find(({ kind }) => kind === 'transfer') ?? own.find(({ kind }) => kind === 'transaction');
+  if (hit === undefined) return undefined;
+  const path = hit.kind === 'transfer' ? '/transfers' : '/transactions';
+  const posting = await known(api.get<Transaction | Transfer>(`${path}/${hit.id}`));
+  return posting?.data.status === 'Completed' ? hit : undefined;
+}
 
 async function readParties(visit: PageRequest, { account_id, other_id }: Instruction) {
   const other = other_id === undefined ? undefined : readOwnedAccount(visit, other_id);
@@ -275,7 +297,17 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     readHolder(visit, account),
     balanceAfter(visit.api, account.account_id, id, posting.created_at),
   ]);
-  return done({ posting, id, title, owner, account, other: undefined, balance, owed: undefined });
+  return done(visit, {
+    posting,
+    id,
+    title,
+    owner,
+    account,
+    other: undefined,
+    payee: undefined,
+    balance,
+    owed: undefined,
+  });
 }
 
 async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
@@ -288,17 +320,18 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
   // A person who pays another client's loan must not see the amount still owed.
   const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
-  const [owner, balance, owed] = await Promise.all([
+  const [owner, payee, balance, owed] = await Promise.all([
     readHolder(visit, account),
+    readHolder(visit, other),
     balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
   ]);
-  return done({ posting, id, title, owner, account, other, balance, owed });
+  return done(visit, { posting, id, title, owner, account, other, payee, balance, owed });
 }
 
-const done = (parts: ReceiptParts): PageResult => ({
+const done = ({ person }: PageRequest, parts: ReceiptParts): PageResult => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
-  content: receipt(parts),
+  content: receipt(parts, person.name),
 });
 
 function notDone(
