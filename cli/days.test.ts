@@ -34,7 +34,7 @@ async function show(...options: string[]): Promise<string> {
 
 it('shows every digit of the totals of a day, in words and as JSON', async () => {
   expect(await show()).toContain(
-    'opening 0.10 USD  debits 100000000000000003.50 USD  credits 0.00 USD  closing 100000000000000003.61 USD  12 entries',
+    'opening 0.10 USD  debits 100000000000000003.50 USD  credits 0.00 USD  closing 100000000000000003.61 USD  entries 12',
   );
   const json = await show('--json');
   expect(json).toContain('"debits": 100000000000000003.5,');

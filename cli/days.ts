@@ -116,7 +116,7 @@ function totalLines({ totals }: DayClosing): string[] {
       `debits ${money(debits, currency)}`,
       `credits ${money(credits, currency)}`,
       `closing ${money(closing, currency)}`,
-      `${entry_count} entries`,
+      `entries ${entry_count}`,
     ].join('  '),
   );
 }
