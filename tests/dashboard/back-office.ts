@@ -41,7 +41,9 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
         await enter(field('Currency'), 'usd');
         await enter(field('First deposit'), '1250.75');
         await send(page.getByRole('button', { name: 'Open the account' }));
-        await page.getByText(/^Account SAV-\d+ opened\.$/).waitFor();
+        await page.getByText(/^Account SAV-\d+ opened\./).waitFor();
+        const receipt = await page.getByRole('link', { name: 'Receipt' }).getAttribute('href');
+        expect(receipt).toMatch(/\/counter\/receipts\/txn_/);
         expect(plain(await page.locator('.balance').innerText())).toBe('1250.75 USD');
         if (size === 'desk') expect(await next.innerText()).toBe('Deposit');
         await page.getByRole('link', { name: /^Augusta/ }).waitFor();

@@ -40,7 +40,7 @@ import {
 } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { transactionTitle } from './counter-instructions.ts';
-import { counterActions } from './counter-views.ts';
+import { counterActions, counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
 import { showNotes } from './notes.ts';
@@ -107,10 +107,14 @@ export function addAccounts(app: FastifyInstance): void {
 
 const latest = 10;
 
-/** The message after the redirect of a form. */
-function saved(account: Account, said: string | null): Html | false {
+/** The message after the redirect of a form. A first deposit has a receipt. */
+function saved(account: Account, said: string | null, movements: EntryLine[] = []): Html | false {
   const done = said === 'opened' ? 'opened' : changes[said as StatusChange]?.done;
-  return done !== undefined && html`<p class="notice" role="status">Account ${account.account_number} ${done}.</p>`;
+  const [first] = said === 'opened' && movements.length === 1 ? movements : [];
+  const receipt = first && html` <a href="${counterUrl}/receipts/${first.transaction_id}">Receipt</a>`;
+  return (
+    done !== undefined && html`<p class="notice" role="status">Account ${account.account_number} ${done}.${receipt}</p>`
+  );
 }
 
 /** On a wide screen, properties and actions are on the left and postings on the right. */
@@ -131,7 +135,7 @@ async function showAccount(visit: PageRequest) {
   const names = await readKeyNames(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
-    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
+    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${desk(
       'The account',
       html`${accountFacts({ account, owner, lastChange: history.data[0], limits })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
       html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}

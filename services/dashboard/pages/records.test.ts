@@ -370,6 +370,9 @@ describe('accounts', () => {
     const { get } = made.signedIn(everything);
     const { body } = await get(`${account}?saved=freezing`);
     expect(body).toContain('Account SAV-1 frozen.');
+    expect(body).not.toContain('/counter/receipts/');
+    const opened = (await get(`${account}?saved=opened`)).body;
+    expect(opened).toContain(`href="/admin/ui/counter/receipts/${movement.transaction_id}"`);
     expect(body).toMatch(/Transfer <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/);
     expect(body).toContain('<strong>25.00</strong>');
     expect((await get(`${account}?saved=%3Cb%3E`)).body).not.toContain('role="status">Account');
