@@ -143,7 +143,7 @@ export const dayEvents = {
       closed_at: event.moment,
       closed_by: z.string(),
       totals: z.array(eventTotal),
-      /** By partition of the topic `transactions`: the offset of its last record when the day was closed; -1: none. */
+      /** By partition of the topic `transactions`: the offset of its last record with postings of the day, or of a later one; -1: none. */
       last_sequences: z.record(z.string().regex(/^\d+$/), z.number().int().min(-1)),
       /** The lines of Teller and Vault, because no other topic has their numbers and balances. */
       system_accounts: z.array(

@@ -14,7 +14,8 @@ import { closerLock, firstId, placed, prefixed } from '../rows.ts';
 /**
  * Calculates what a closed day had, after it was closed (domain/days.ts): no posting waits for it. Since the entries of the
  * day cannot change any more, each account can be read in a statement of its own, whatever is posted meanwhile. A calculation
- * that is interrupted begins again, and writes the same lines. No statement takes long, so that none holds up a vacuum.
+ * that is interrupted begins again, and writes the same lines. Each statement reads some accounts, so that none holds up a vacuum
+ * for longer than these take: seconds, but for a Vault with all of a day's postings in cash.
  */
 
 export interface CloserOptions {
@@ -106,7 +107,7 @@ interface AccountRow {
 }
 
 const isPayment =
-  "exists (select from transactions t where t.transaction_id = e.transaction_id and t.transaction_type = 'Loan Payment')";
+  "exists (select from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) and t.transaction_type = 'Loan Payment')";
 
 /**
  * The accounts after $1, with what they had on the day $3, from $2 to before $4. Those posted to since are searched for the

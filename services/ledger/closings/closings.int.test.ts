@@ -10,7 +10,7 @@ import { calendarIn } from '#libs/service/days.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Command } from '../domain/decision.ts';
-import { closerLock } from '../rows.ts';
+import { closerLock, closingLock } from '../rows.ts';
 import { ledgerSchema } from '../schema.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
@@ -303,6 +303,45 @@ it('one ledger calculates a closed day, and the next one if it is gone', async (
   until.reject(new Error('ended'));
   await Promise.all(closers.map((closer) => closer.stop()));
   await Promise.all(pools.map((pool) => pool.end()));
+});
+
+it('a closing waits for the postings that are being decided, and postings wait for a closing', async () => {
+  // contract: days-19
+  const account = await ledger.open('Savings', '10');
+  const date = ago(1);
+  const session = await ledger.owner.connect();
+  const waiting = async () => {
+    const { rows } = await ledger.owner.query(
+      "select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())",
+    );
+    return rows.length;
+  };
+  const untilOneWaits = async () => {
+    for (let i = 0; (await waiting()) === 0; i++) {
+      if (i > 200) throw new Error('nothing waits for the lock');
+      await sleep(20);
+    }
+  };
+  try {
+    await session.query(`begin; select pg_advisory_xact_lock_shared(${closingLock})`);
+    let closed = false;
+    const close = ledger.book([closing(date)]).then((replies) => {
+      closed = true;
+      return replies;
+    });
+    await untilOneWaits();
+    expect(closed).toBe(false);
+    await session.query('commit');
+    expect(codes(await close)).toEqual(['done']);
+    await session.query(`begin; select pg_advisory_xact_lock(${closingLock})`);
+    const posted = ledger.book([deposit(account, '1')], 1);
+    await untilOneWaits();
+    await session.query('commit');
+    expect(codes(await posted)).toEqual(['done']);
+  } finally {
+    session.release(true);
+  }
+  await calculateClosing(ledger.writes, date, {});
 });
 
 it('books with closed days are not used in another time zone', async () => {

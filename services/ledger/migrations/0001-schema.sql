@@ -128,14 +128,14 @@ create table closed_days (
 create table day_closings (
   date            date primary key references closed_days,
   begins_at       timestamptz not null,
-  ends_at         timestamptz not null check (ends_at > begins_at),
+  ends_at         timestamptz not null check (ends_at >= begins_at), -- equal: a day that the zone skipped
   totals          json not null,
   accounts_sha256 text not null,
   previous_hash   text not null,
   hash            text not null
 );
 
-create index day_closings_by_begin on day_closings (begins_at);
+create index day_closings_by_begin on day_closings (begins_at, date);
 
 create table day_closing_lines (
   date       date not null, -- no foreign key: the lines of a day are written before its closing

@@ -222,7 +222,7 @@ const rules: Record<string, string> = {
       select e.account_id, e.sequence, e.operation_id, e.side, e.amount_minor, case e.direction when 'credit' then e.amount_minor else -e.amount_minor end as change,
         coalesce(d.effective_date, case when e.created_at < c.ends_at then c.date when c.date is null then '-infinity'::date else 'infinity'::date end) as date
       from entries e left join dated_entries d using (account_id, sequence)
-        left join lateral (select date, ends_at from day_closings where begins_at <= e.created_at order by begins_at desc limit 1) c on d.effective_date is null
+        left join lateral (select date, ends_at from day_closings where begins_at <= e.created_at order by begins_at desc, date desc limit 1) c on d.effective_date is null
       where exists (select from day_closings)
     ), days as (
       select account_id, date, sum(change) as sum, count(*) as count, min(sequence) as first_sequence, max(sequence) as last_sequence,

@@ -37,6 +37,7 @@ const killInClosing: Row = {
         const date = await dateFor();
         await sleep(random.int(300, 1500));
         const closing = close(bench, date);
+        closing.catch(() => undefined);
         await sleep(random.int(0, 200));
         goneAt = await killAndStart(cluster.node(random.pick(['ledger', 'ledger-2'])), bench);
         await closing;
