@@ -38,7 +38,11 @@ export async function readClosingHash(bank: BankAccess, date: string): Promise<s
   const path = `/admin/day-closings/${encodeURIComponent(date)}`;
   const response = await get(bank, path, 'application/json', [200, 404]);
   const body = await readJson(path, response);
-  if (response.status === 404) return undefined;
+  if (response.status === 404) {
+    // Any other 404 is not about the day: that of a wrong baseUrl, for example.
+    if ((body as { code?: unknown }).code === 'day_not_found') return undefined;
+    throw refused(path, response, body);
+  }
   return parse(path, z.object({ data: dayClosingSchema.pick({ hash: true }) }), body).data.hash;
 }
 
@@ -105,7 +109,7 @@ async function get(bank: BankAccess, path: string, accept: string, expected = [2
       const response = await answered(bank.baseUrl.replace(/\/$/, '') + path, { accept, ...credentials });
       if (expected.includes(response.status)) return response;
       const mayRepeat = response.status === 429 || response.status >= 502;
-      if (!mayRepeat || attempt === attempts) throw await refused(path, response);
+      if (!mayRepeat || attempt === attempts) throw refused(path, response, await readJson(path, response));
       await response.body?.cancel();
       const wantedMs = Number(response.headers.get('retry-after') ?? 0) * 1_000;
       await sleep(Math.min(Math.max(pauseMs, wantedMs || 0), longestPauseMs));
@@ -157,8 +161,8 @@ async function readJson(path: string, response: Response): Promise<unknown> {
   return toJson(text);
 }
 
-async function refused(path: string, response: Response): Promise<ReconciliationError> {
-  const { code, message } = (await readJson(path, response)) as { code?: string; message?: string };
+function refused(path: string, response: Response, body: unknown): ReconciliationError {
+  const { code, message } = body as { code?: string; message?: string };
   return new ReconciliationError('refused', `GET ${path}: ${response.status} ${code ?? ''}: ${message ?? 'no reason'}`);
 }
 
@@ -174,7 +178,7 @@ export function notAsClosed(message: string): ReconciliationError {
 
 function toJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text) ?? {};
   } catch {
     return {};
   }

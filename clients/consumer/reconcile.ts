@@ -306,7 +306,8 @@ async function* storedEntries(rows: Rows<StoredEntry>, account_id: string) {
 }
 
 function whole(field: string, account_id: string, value: number | bigint | string): number {
-  const number = typeof value === 'string' && !/^\d+$/.test(value) ? Number.NaN : Number(value);
+  // Drivers return null for the minimum of nothing, which Number() makes 0.
+  const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
   throw invalidStore(`${field} of ${account_id} must be a whole number, not ${String(value)}`);
 }
