@@ -4,7 +4,8 @@ import kafkajs from 'kafkajs';
 /**
  * Verifies a closed day from the topics `days` and `transactions` alone, with a Kafka client and a hash function, and
  * nothing of the bank's: rebuilds the line of each account and the totals from the events, and hashes the lines.
- * Topics compressed with zstd need a codec of kafkajs. Arguments: the day. Settings: KAFKA_BROKERS, TOPIC_PREFIX, GROUP_PREFIX. Exit code 1: something is not as it was closed.
+ * Topics compressed with zstd need a codec of kafkajs. Arguments: the day. Settings: KAFKA_BROKERS, TOPIC_PREFIX, GROUP_PREFIX. Exit code 1: something is not as it was closed,
+ * or a topic no longer has all of the day; 3: a topic cannot be read.
  */
 const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix = '', GROUP_PREFIX: groups = '' } = process.env;
 const [date = ''] = process.argv.slice(2);
@@ -38,30 +39,45 @@ interface Posted {
   entries: Entry[];
 }
 
-/** Reads a topic from a time to the offset before `end` of each partition. */
+/** Without a message for this long, a topic cannot be read. */
+const silenceMs = 30_000;
+
+/**
+ * Reads a topic from a time to the offset before `end` of each partition. Returns the partitions of which messages were
+ * deleted, and none from before that time remains.
+ */
 async function read<T>(
   topic: string,
   type: string,
   from: number,
   end: (partition: number, high: number) => number,
   take: (data: T) => void,
-) {
+): Promise<number[]> {
   const admin = kafka.admin();
   const consumer = kafka.consumer({ groupId: `${groups}verify-day-${randomUUID()}` });
   await Promise.all([admin.connect(), consumer.connect()]);
-  const ends = new Map(
-    (await admin.fetchTopicOffsets(topic)).map((one) => [one.partition, end(one.partition, Number(one.high))]),
-  );
+  const offsets = await admin.fetchTopicOffsets(topic);
+  const ends = new Map(offsets.map((one) => [one.partition, end(one.partition, Number(one.high))]));
   const starts = await admin.fetchTopicOffsetsByTimestamp(topic, from);
   const open = new Set(
     starts.filter((one) => Number(one.offset) < (ends.get(one.partition) ?? 0)).map((one) => one.partition),
   );
   await admin.disconnect();
   const done = Promise.withResolvers<void>();
+  done.promise.catch(() => undefined);
+  // Without a codec, for example, the consumer ends, and says so only here.
+  consumer.on(consumer.events.CRASH, ({ payload }) => void (payload.restart || done.reject(payload.error)));
+  let timer = setTimeout(() => undefined);
+  const hear = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => done.reject(new Error(`no message arrived for ${silenceMs} ms`)), silenceMs);
+  };
+  hear();
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({
     autoCommit: false,
     eachMessage: async ({ partition, message }) => {
+      hear();
       const [offset, last] = [Number(message.offset), (ends.get(partition) ?? 0) - 1];
       if (offset <= last && String(message.headers?.['ce_type']) === type) take(JSON.parse(String(message.value)));
       if (offset >= last) open.delete(partition);
@@ -69,8 +85,17 @@ async function read<T>(
     },
   });
   for (const { partition, offset } of starts) consumer.seek({ topic, partition, offset });
-  if (open.size > 0) await done.promise;
+  if (open.size > 0)
+    await done.promise.catch((error: Error) => {
+      console.error(`the topic ${topic} cannot be read: ${error.message}`);
+      process.exit(3);
+    });
+  clearTimeout(timer);
   await consumer.disconnect();
+  const lows = new Map(offsets.map((one) => [one.partition, Number(one.low)]));
+  return starts
+    .filter(({ partition, offset }) => Number(offset) > 0 && Number(offset) === lows.get(partition))
+    .map(({ partition }) => partition);
 }
 
 /** Amounts in minor units: all amounts of a currency have the same number of decimal places. */
@@ -82,17 +107,19 @@ const decimal = (amount: bigint, currency: string) => {
   return (amount < 0n ? '-' : '') + (places === 0 ? text : `${text.slice(0, -places)}.${text.slice(-places)}`);
 };
 
-const days: Day[] = [];
+// An event may come again, also after those of later days. A Map keeps the order of the first ones.
+const byDate = new Map<string, Day>();
 await read<Day>(
   `${prefix}days`,
   'corebanking.day.closed.v1',
   0,
   (_, high) => high,
   (day) => {
-    if (days.at(-1)?.date !== day.date) days.push(day);
+    if (!byDate.has(day.date)) byDate.set(day.date, day);
   },
 );
-const day = days.find((one) => one.date === date);
+const days = [...byDate.values()];
+const day = byDate.get(date);
 if (day === undefined) throw new Error(`the topic days has no closing of ${date}`);
 
 interface Account {
@@ -146,31 +173,38 @@ function add(
 // A day begins at most 14 hours before it does in UTC. Earlier events are of earlier days.
 const begin = Date.parse(date) - 15 * 3_600_000;
 const end = (partition: number, high: number) => Math.min((day.last_sequences[partition] ?? -1) + 1, high);
-await read<Posted>(`${prefix}transactions`, 'corebanking.transaction.completed.v1', begin, end, (event) => {
-  const { transaction, sequence, entries } = event;
-  const own = transaction.account_id;
-  if (sequence <= (accounts.get(own)?.last ?? 0)) return; // delivered again
-  // A transfer has an event for each of its two accounts, a cash operation one, in which Teller and Vault are, too.
-  const isTransfer = transaction.transfer_id !== undefined;
-  for (const entry of entries) if (!isTransfer || entry.account_id === own) add(entry, event);
-  const account = accounts.get(own);
-  if (account) account.last = sequence;
-  if (entries[0]?.effective_date !== date || (isTransfer && entries[0].account_id !== own)) return;
-  const classes = new Set(
-    entries.map(
-      (one) => `${one.currency} ${(one.direction === 'credit') === (one.side === 'CR') ? 'liability' : 'asset'}`,
-    ),
-  );
-  for (const name of classes) {
-    const total = totals.get(name) ?? { debits: 0n, credits: 0n, entries: 0, operations: 0 };
-    totals.set(name, total);
-    total.operations += 1;
-  }
-});
+const starting = await read<Posted>(
+  `${prefix}transactions`,
+  'corebanking.transaction.completed.v1',
+  begin,
+  end,
+  (event) => {
+    const { transaction, sequence, entries } = event;
+    const own = transaction.account_id;
+    if (sequence <= (accounts.get(own)?.last ?? 0)) return; // delivered again
+    // A transfer has an event for each of its two accounts, a cash operation one, in which Teller and Vault are, too.
+    const isTransfer = transaction.transfer_id !== undefined;
+    for (const entry of entries) if (!isTransfer || entry.account_id === own) add(entry, event);
+    const account = accounts.get(own);
+    if (account) account.last = sequence;
+    if (entries[0]?.effective_date !== date || (isTransfer && entries[0].account_id !== own)) return;
+    const classes = new Set(
+      entries.map(
+        (one) => `${one.currency} ${(one.direction === 'credit') === (one.side === 'CR') ? 'liability' : 'asset'}`,
+      ),
+    );
+    for (const name of classes) {
+      const total = totals.get(name) ?? { debits: 0n, credits: 0n, entries: 0, operations: 0 };
+      totals.set(name, total);
+      total.operations += 1;
+    }
+  },
+);
 
+const late = starting.filter((partition) => Number(day.last_sequences[partition]) >= 0);
 let isAsClosed = true;
-function check(what: string, is: boolean): void {
-  console.log(`${what}: ${is ? 'as closed' : 'NOT as closed'}`);
+function check(what: string, is: boolean, isRead = late.length === 0): void {
+  console.log(`${what}: ${is ? 'as closed' : isRead ? 'NOT as closed' : 'unknown'}`);
   isAsClosed &&= is;
 }
 
@@ -215,5 +249,9 @@ const isChained = days.every((one, at) => {
   const isLink = at === 0 || one.previous_hash === days[at - 1]?.hash;
   return isLink && one.hash === sha256(one.previous_hash + one.accounts_sha256);
 });
-check(`${days.length} days in a chain, ${days[0]?.date} to ${days.at(-1)?.date}`, isChained);
+check(`${days.length} days in a chain, ${days[0]?.date} to ${days.at(-1)?.date}`, isChained, true);
+if (!isAsClosed && late.length > 0)
+  console.error(
+    `the topic transactions may no longer have all of ${date}: it begins later in partitions ${late.join(', ')}, because older events are deleted`,
+  );
 process.exit(isAsClosed ? 0 : 1);
