@@ -5,6 +5,7 @@ import { canonicalDecimal, fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { ReceivedMessage } from '#libs/kafka/received-message.ts';
+import { offsetsAt, topicRanges } from '#libs/kafka/topics.ts';
 import { CsvError, csvRecords, decodeText } from '#libs/service/csv.ts';
 // Not its index, which loads kafkajs as published: libs/kafka needs its own.
 import { ReconciliationError } from '../clients/consumer/bank-reads.ts';
@@ -24,6 +25,7 @@ const closed = 'corebanking.day.closed.v1';
 const idleMs = 20_000;
 /** A day begins at most 14 hours before it does in UTC, and the clocks of brokers may differ. Nothing is posted for it earlier. */
 const earliestMs = 15 * 3_600_000;
+const beginOf = (date: string) => new Date(Date.parse(date) - earliestMs);
 
 interface ReconcileOptions {
   date: string;
@@ -112,6 +114,15 @@ async function reconcileTopic(date: string): Promise<Compared> {
   const store = { accounts: () => accounts, withSystemAccounts: true };
   const result = await compare(day, store);
   if (result.state !== 'different') return result;
+  const { last_sequences } = day;
+  const late = (await topics.startingAfter('transactions', beginOf(date))).filter(
+    (it) => Number(last_sequences?.[it]) >= 0,
+  );
+  if (late.length > 0)
+    throw new Failure(
+      1,
+      `${date}: ${result.differing} of ${result.accounts} accounts differ, and the topic transactions may no longer have all of that day: it begins later in partitions ${late.join(', ')}, because older events are deleted (EVENTS_RETENTION_DAYS). Compare your own store, with --file`,
+    );
   say('reading the entries of the accounts that differ …');
   const kept = new Map<string, Entry[]>(result.differences.map(({ account_id }) => [account_id, []]));
   await eachEntry(topics, date, (entry) => kept.get(entry.account_id)?.push(entry));
@@ -126,6 +137,8 @@ const byAccount = (a: StoredAccount, b: StoredAccount): number => (a.account_id 
 
 interface Topics {
   read(topic: 'days' | 'transactions', from: Date | undefined, take: (message: ReceivedMessage) => void): Promise<void>;
+  /** Returns the partitions of which messages were deleted, and none from before that time remains. */
+  startingAfter(topic: 'transactions', time: Date): Promise<number[]>;
 }
 
 async function openTopics(): Promise<Topics> {
@@ -144,6 +157,14 @@ async function openTopics(): Promise<Topics> {
         throw new Failure(3, `the topic ${topic} cannot be read: ${error.message}`);
       });
     },
+    async startingAfter(topic, time) {
+      const name = topicName(prefix, topic);
+      const [ranges, starts] = await Promise.all([topicRanges(kafka, name), offsetsAt(kafka, name, time)]);
+      const offsets = new Map(starts.map(({ partition, offset }) => [partition, offset]));
+      return ranges
+        .filter(({ partition, low }) => low > 0n && offsets.get(partition) === low)
+        .map(({ partition }) => partition);
+    },
   };
 }
 
@@ -153,7 +174,7 @@ async function openTopics(): Promise<Topics> {
  */
 async function eachEntry(topics: Topics, date: string, take: (entry: Entry) => void): Promise<void> {
   const last = new Map<string, number>();
-  await topics.read('transactions', new Date(Date.parse(date) - earliestMs), ({ headers, value }) => {
+  await topics.read('transactions', beginOf(date), ({ headers, value }) => {
     if (headers['ce_type'] !== completed) return;
     const { transaction, sequence, entries } = events[completed].data.parse(JSON.parse(String(value)));
     const { account_id, transfer_id } = transaction;

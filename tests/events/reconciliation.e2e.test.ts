@@ -268,6 +268,14 @@ describe('reconcile()', () => {
       code: 'no_answer',
       message: expect.stringContaining('ECONNREFUSED'),
     });
+    expect(
+      await error(reconcile(closedDay(), store(), { ...access(), baseUrl: `${api.baseUrl}/elsewhere` })),
+    ).toMatchObject({
+      code: 'refused',
+      message: expect.stringMatching(/: 404 route_not_found/),
+    });
+    const notClosed = { ...closedDay(), date: dayAgo(2) };
+    expect(await error(reconcile(notClosed, store(), access()))).toMatchObject({ code: 'not_as_closed' });
     const good = { account_id: id(0), sum: '1.00', count: 1 };
     for (const [rows, message] of [
       [[good, good], /each account once, in the order of account_id/],
@@ -281,6 +289,7 @@ describe('reconcile()', () => {
       [[{ ...good, sum: 1 as unknown as string }], /the sum of acc_\w+ must be a decimal/],
       [[{ ...good, sum: '1,00' }], /the sum of acc_\w+ must be a decimal/],
       [[{ ...good, count: '1.5' }], /count of acc_\w+ must be a whole number, not 1.5/],
+      [[{ ...good, last_sequence: null as never }], /last_sequence of acc_\w+ must be a whole number, not null/],
     ] as const)
       expect(await error(reconcile(closedDay(), { accounts: () => rows }, access()))).toMatchObject({
         code: 'invalid_store',
@@ -312,7 +321,11 @@ function run(script: string, parameters: string[], env: Record<string, string> =
 }
 
 /** Copies the topics, but for the events that `keep` refuses, and changes the values of others. Returns their prefix. */
-async function copyTopics(name: string, change: (topic: string, value: string) => string | undefined): Promise<string> {
+async function copyTopics(
+  name: string,
+  change: (topic: string, value: string) => string | undefined = (_, value) => value,
+  settings: Record<string, string> = {},
+): Promise<string> {
   const topic_prefix = `${world.bank.topic_prefix}${name}.`;
   const names: TopicName[] = ['days', 'transactions'];
   await ensureTopics(
@@ -324,6 +337,7 @@ async function copyTopics(name: string, change: (topic: string, value: string) =
           KAFKA_BROKERS: world.bank.kafka_brokers,
           TOPIC_PREFIX: topic_prefix,
           REPLICATION_FACTOR: '1',
+          ...settings,
         }),
       ),
     ),
@@ -343,6 +357,20 @@ const isEvent = (value: string, account_id: string, sequence: number) =>
   value.includes(`"sequence":${sequence},"balance_after"`) &&
   value.startsWith(`{"transaction":{`) &&
   value.split('"operation_id"')[0]?.includes(account_id) === true;
+
+/** Copies the topics, and deletes all of `transactions`, as its retention does. Returns their prefix. */
+async function agedTopics(name: string): Promise<string> {
+  const prefix = await copyTopics(name);
+  const topic = topicName(prefix, 'transactions');
+  await createTestKafka(world.bank).withAdmin(async (admin) => {
+    const partitions = (await admin.fetchTopicOffsets(topic))
+      .filter(({ high }) => high !== '0')
+      .map(({ partition, high }) => ({ partition, offset: high }));
+    expect(partitions.length).toBeGreaterThan(0);
+    await admin.deleteTopicRecords({ topic, partitions });
+  });
+  return prefix;
+}
 
 describe('bank reconcile', () => {
   const bank = (parameters: string, env?: Record<string, string>) =>
@@ -370,6 +398,14 @@ describe('bank reconcile', () => {
       `${id(0)}  ${accounts[0]?.account_number}  bank: sum 48.41, entries 4; here: sum 40.91, entries 3\n  3  missing: bank 7.50 on ${date}\n`,
     );
     expect(out).toMatch(/^acc_\w+ {2}TLR-USD\/\d+ {2}bank: sum 0\.00, entries \d+; here: sum 0\.00, entries \d+$/m);
+  });
+
+  it('says that a topic may no longer have a day', async () => {
+    const { code, out, err } = await bank(`--date ${date}`, { TOPIC_PREFIX: await agedTopics('aged') });
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(
+      /8 of 8 accounts differ, and the topic transactions may no longer have all of that day: .* partitions \d/,
+    );
   });
 
   it('compares a closed day with a file of another system', async () => {
@@ -483,5 +519,28 @@ describe('examples/verify-day.ts', () => {
     expect(code).toBe(1);
     const not = out.split('\n').filter((line) => line.endsWith('NOT as closed'));
     expect(not, out).toEqual(wrong.map((part) => expect.stringContaining(part)));
+  });
+
+  it('takes events that come again for one', async () => {
+    await copyTopics('again');
+    const { code, out } = await verify({ TOPIC_PREFIX: await copyTopics('again') });
+    expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('2 days in a chain') });
+  });
+
+  it('does not call a day other than closed that a topic may no longer have', async () => {
+    const { code, out, err } = await verify({ TOPIC_PREFIX: await agedTopics('aged-for-all') });
+    expect(code).toBe(1);
+    expect(out).not.toContain('NOT');
+    expect(out).toMatch(/SHA-256 \w+: unknown\n.* in a chain, .*: as closed\n$/);
+    expect(err).toMatch(/^the topic transactions may no longer have all of \S+: .* partitions \d/);
+  });
+
+  it('ends when it cannot read a topic', async () => {
+    const prefix = await copyTopics('compressed', undefined, { EVENTS_COMPRESSION: 'zstd' });
+    expect(await verify({ TOPIC_PREFIX: prefix })).toEqual({
+      code: 3,
+      out: '',
+      err: expect.stringMatching(/^the topic \S+ cannot be read: .*ZSTD/i),
+    });
   });
 });
