@@ -65,7 +65,9 @@ run('ledger', async (context) => {
     const ranges = await topicRanges(kafka, topicName(prefix, 'transactions'));
     return Object.fromEntries(ranges.map(({ partition, high }) => [partition, Number(high) - 1]));
   };
-  const closer = createCloser({ pool: pools.closePool, lastOffsets, wake: () => relay.wake(), logger });
+  // An uncaught error ends the process.
+  const fail = (error: Error) => void setImmediate(() => Promise.reject(error));
+  const closer = createCloser({ pool: pools.closePool, lastOffsets, fail, wake: () => relay.wake(), logger });
   onStop('closer', () => closer.stop());
   const verifier = createVerifier(ofBooks, { pool: verifyPool, reads, now, logger });
   const holdSweeper = createHoldSweeper({ pool: writes, wake: () => relay.wake(), logger });

@@ -1,9 +1,10 @@
 import { wakeRelay, writeStatesAgain } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { readTime } from '#libs/postgres/time.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { prefixed } from '../rows.ts';
 import { balanceEvent } from './events.ts';
-import { lockAccounts, readClockAndKnownIds } from './store.ts';
+import { lockAccounts } from './store.ts';
 
 const accountsAtOnce = 500;
 
@@ -40,7 +41,7 @@ export async function republishBalances(pool: Pool, ids: readonly (string | null
       client,
       ids.flatMap((id) => id ?? []),
     );
-    const { now } = await readClockAndKnownIds(client, []);
+    const now = new Date(await readTime(client)).toISOString();
     await writeStatesAgain(
       client,
       accounts.map((account) => balanceEvent(account, now, true)),

@@ -10,6 +10,7 @@ import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 import { dayLimit, requireZone } from '../domain/calendar.ts';
 import { readLines } from '../queries/days.ts';
 import { closerLock, firstId, placed, prefixed } from '../rows.ts';
+import { checkZone } from './zone.ts';
 
 /**
  * Calculates what a closed day had, after it was closed (domain/days.ts): no posting waits for it. Since the entries of the
@@ -23,6 +24,8 @@ export interface CloserOptions {
   pool: Pool;
   /** Returns the offset of the last record of each partition of `transactions`. */
   lastOffsets: () => Promise<Record<string, number>>;
+  /** Is called if days were closed in another zone than that of this process: its reads of days would be wrong. */
+  fail: (error: Error) => void;
   /** Wakes the outbox relay. */
   wake: () => void;
   logger: Logger;
@@ -37,10 +40,11 @@ const lockStatement = `select set_config('tcp_keepalives_idle', '10', false), se
   set_config('tcp_keepalives_count', '2', false), pg_try_advisory_lock(${closerLock}) as taken`;
 
 /** Every ledger has one. The first that has the lock calculates, and the next one continues if it is gone. */
-export function createCloser({ pool, lastOffsets, wake, logger }: CloserOptions): Sweeping {
+export function createCloser({ pool, lastOffsets, fail, wake, logger }: CloserOptions): Sweeping {
   let isStopping = false;
   const continues = () => !isStopping;
   const sweep = async (): Promise<boolean> => {
+    await checkZone(pool).catch(fail);
     if ((await firstDue(pool)) === undefined) return false;
     const holder = await pool.connect();
     try {
