@@ -68,6 +68,7 @@ export const troubles: Record<string, Record<string, string>> = {
   BankBooksDiffer: { 'corebanking_books_difference_minor{currency="USD"}': gauge(0, -7) },
   BankBooksBroken: { corebanking_books_findings: gauge(0, 1) },
   BankBooksUnchecked: { corebanking_books_verified_age_seconds: gauge(60, 36 * 3600 + 1) },
+  BankDayWithoutTotals: { corebanking_books_day_without_totals_seconds: gauge(0, 1801) },
   BankCredentialStuffing: activity('outcome="invalid_credentials"', 150),
   BankScopeProbing: activity('outcome="insufficient_scope"', 20),
   BankDestinationRefusals: { corebanking_gateway_destination_refusals: gauge(0, 21) },

@@ -7,6 +7,7 @@ import { topicName } from '#libs/contracts/topics.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
+import { closerLock } from '../../services/ledger/rows.ts';
 import type { Cluster } from '../../tests/faults/cluster.ts';
 import { startCluster } from '../../tests/faults/cluster.ts';
 import { listPids } from '../../tests/faults/processes.ts';
@@ -67,6 +68,19 @@ const faults: Fault[] = [
     },
     undo: async ({ pool }) =>
       void (await pool.query("update verifications set ended_at = ended_at + interval '2 days'")),
+  },
+  {
+    name: 'a day that was closed an hour ago cannot be calculated',
+    fires: ['BankDayWithoutTotals'],
+    async inject({ pool }, over) {
+      const holder = await pool.connect();
+      await holder.query(`select pg_advisory_lock(${closerLock})`);
+      await holder.query(
+        "insert into closed_days (date, closed_at, closed_by, time_zone) values (current_date - 1, now() - interval '1 hour', 'check', 'UTC')",
+      );
+      while (!over.aborted) await sleep(500);
+      holder.release(true);
+    },
   },
   {
     name: 'a busy account is locked repeatedly',

@@ -56,6 +56,15 @@ async function readDifferences(pool: Pool): Promise<{ currency: string; differen
   return rows;
 }
 
+/** Returns how long the first closed day without totals has been closed, in seconds; 0 if every closed day has them. */
+async function readWithoutTotals(pool: Pool): Promise<number | undefined> {
+  const { rows } = await pool.query<{ age_s: number }>(
+    `select coalesce(extract(epoch from clock_timestamp() - min(closed_at)), 0)::float8 as age_s from closed_days
+     where date > coalesce((select max(date) from day_closings), '-infinity')`,
+  );
+  return rows[0]?.age_s;
+}
+
 /** Metrics of the books. Only the ledger with the active relay reports them. */
 export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boolean): void {
   const differences = kept(() => readDifferences(pool), balancesEveryMs);
@@ -82,4 +91,10 @@ export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boole
     const ended_at = (await ended())?.ended_at;
     return ended_at == null ? undefined : (Date.now() - Date.parse(ended_at)) / 1000;
   });
+  const withoutTotals = kept(() => readWithoutTotals(pool), askedOnceMs);
+  metrics.gauge(
+    'books_day_without_totals_seconds',
+    'Time since the first closed day without totals was closed, 0 if there is none. Reported by the ledger with the active relay',
+    async () => (isOnDuty() ? withoutTotals() : undefined),
+  );
 }

@@ -8,10 +8,13 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { calendarIn } from '#libs/service/days.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
+import { readScrape } from '../../../tests/support/metrics.ts';
 import { republishBalances } from '../batch/republish.ts';
 import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Command } from '../domain/decision.ts';
+import { measureBooks } from '../measure.ts';
 import { closerLock, closingLock } from '../rows.ts';
 import { ledgerSchema } from '../schema.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
@@ -197,8 +200,15 @@ it('a closed day is being calculated until its totals are known, and has no late
     expect(
       await ledger.ask({ name: 'get_day_closing', data: { date: day } } as Parameters<LedgerHarness['ask']>[0]),
     ).toMatchObject({ ok: false, refusal: { details: { closed_up_to: date } } });
+  const withoutTotals = async () => {
+    const metrics = createMetrics('ledger');
+    measureBooks(metrics, ledger.reads, () => true);
+    return readScrape(await metrics.text()).value('corebanking_books_day_without_totals_seconds');
+  };
+  expect(await withoutTotals()).toBeGreaterThan(0);
   await ledger.book([deposit(a, '100', ago(4))]);
   await calculateClosing(ledger.writes, date, {});
+  expect(await withoutTotals()).toBe(0);
   expect(await ask('get_day_closing', { date })).toMatchObject({ totals: [{ credits: '3.00' }, {}] });
   expect(await verifyBooks(ledger.owner)).toEqual([]);
 });
