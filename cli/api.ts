@@ -15,7 +15,7 @@ import {
   createBank,
   NoAnswerError,
 } from '../clients/typescript/index.ts';
-import { parseExactly } from './accounts.ts';
+import { parseExactly } from './exact.ts';
 import { fetch } from './fetch.ts';
 
 /** The reason why a command failed, with the exit code of the process. */

@@ -125,3 +125,10 @@ export const money = z
   .string()
   .regex(/^-?\d+(\.\d+)?$/)
   .meta({ money: true });
+
+/** Formats an amount for programs, with all digits of its currency and without grouping. */
+export function plainMoney(decimal: string, currency: string | null): string {
+  const [whole = '', fraction = ''] = decimal.split('.');
+  const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
+  return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
+}

@@ -1,4 +1,4 @@
-import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
+import { plainMoney } from '#libs/contracts/money.ts';
 import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts';
 
 /** The bank's name and address and its formats of times and amounts, set once per process. */
@@ -110,10 +110,3 @@ export function moneyText(decimal: string, currency: string | null): string {
 /** Formats an amount with its currency, if it is known. */
 export const amountText = (decimal: string, currency: string | null): string =>
   `${moneyText(decimal, currency)} ${currency ?? ''}`.trim();
-
-/** Formats an amount for programs, with all digits of its currency and without grouping. */
-export function plainMoney(decimal: string, currency: string | null): string {
-  const [whole = '', fraction = ''] = decimal.split('.');
-  const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
-  return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
-}

@@ -1,5 +1,5 @@
-import { currencies, currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import { bankLocale, decimalMark, groupMark, plainMoney } from '#libs/service/formats.ts';
+import { currencies, currencyDigits, fromMinor, isCurrency, plainMoney, toMinor } from '#libs/contracts/money.ts';
+import { bankLocale, decimalMark, groupMark } from '#libs/service/formats.ts';
 
 /** Parses amounts that people type. */
 

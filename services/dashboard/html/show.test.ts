@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { moneyText, plainMoney } from '#libs/service/formats.ts';
+import { plainMoney } from '#libs/contracts/money.ts';
+import { moneyText } from '#libs/service/formats.ts';
 import { chartPoints } from '../pages/books.ts';
 import { pager } from './lists.ts';
 import { idLink, idTextLink, resourceLink, resourcePage, showTime, table } from './show.ts';

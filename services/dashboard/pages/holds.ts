@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { type Hold, holdStatus } from '#libs/contracts/holds.ts';
-import { amountText, plainMoney } from '#libs/service/formats.ts';
+import { plainMoney } from '#libs/contracts/money.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
