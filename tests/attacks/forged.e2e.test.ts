@@ -260,7 +260,10 @@ describe('Older signed states of API keys', () => {
     const configEntries = [{ name: 'cleanup.policy', value: 'compact,delete' }];
     await createTestKafka(world.bank).withAdmin(async (admin) => {
       await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name, configEntries }] });
-      await admin.deleteTopicRecords({ topic: name, partitions: [{ partition: 0, offset: '-1' }] });
+      // The broker takes a moment to know that records may be deleted.
+      await eventually(() =>
+        admin.deleteTopicRecords({ topic: name, partitions: [{ partition: 0, offset: '-1' }] }).then(() => true),
+      );
     });
     await attack(...states.map(again), { ...again(states[0] as ReceivedMessage), key: `${key_id}/2`, value: null });
     expect((await revoked.get('/accounts')).status).toBe(401);

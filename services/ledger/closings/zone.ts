@@ -6,8 +6,13 @@ import { requireZone } from '../domain/calendar.ts';
  * error, because every batch looks at the zone (readClockAndKnownIds).
  */
 export async function checkZone(books: Queries): Promise<void> {
-  const found = await books
-    .query<{ time_zone: string }>('select time_zone from closed_days limit 1')
-    .catch(() => undefined);
-  requireZone(found?.rows[0]?.time_zone);
+  let closedIn: string | undefined;
+  try {
+    const { rows } = await books.query<{ time_zone: string }>('select time_zone from closed_days limit 1');
+    closedIn = rows[0]?.time_zone;
+  } catch {
+    // Also what is thrown before there is a connection: too many open files.
+    return;
+  }
+  requireZone(closedIn);
 }
