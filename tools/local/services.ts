@@ -59,7 +59,7 @@ export async function startServices(
   for (const spec of await serviceSpecs(local, counts, publicPort, dashboardPort)) {
     const running = await supervise(spec.name, async () => startService(spec, settings), {
       onRestart,
-      report: launch.say,
+      report: launch.report,
     });
     // The dashboard stops first and then the gateways, because the requests that are waiting in them must still be
     // answered.

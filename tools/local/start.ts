@@ -109,7 +109,7 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
         local.checkThere();
         return start();
       };
-      const server = await supervise(name, startThere, { report: launch.say });
+      const server = await supervise(name, startThere, { report: launch.report });
       launch.onStop(name, () => server.stop(STOP_MS[name]));
       return server;
     },
@@ -131,7 +131,7 @@ async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
       log: local.log('identity-provider'),
       onStart: local.recordProcess,
     });
-  const idp = await supervise('identity-provider', start, { report: launch.say });
+  const idp = await supervise('identity-provider', start, { report: launch.report });
   launch.onStop('identity-provider', () => idp.stop(STOP_MS['identity-provider']));
   const issuer = `http://127.0.0.1:${port}`;
   await untilReady(idp, `${issuer}/jwks`, local.log('identity-provider'), 60_000);
