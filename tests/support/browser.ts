@@ -82,7 +82,7 @@ export function useDashboard(world: World): Dashboard {
       ignoreHTTPSErrors: origins.length > 0,
     });
     contexts.push(context);
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(30_000);
     const page = await context.newPage();
     const complaints: string[] = [];
     // Chromium repeats requests when a network interface, such as a container's, appears or disappears.
