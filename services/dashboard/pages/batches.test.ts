@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { testDashboard } from '../test/test-dashboard.ts';
+import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
 
 /**
  * Batches without a browser: what is sent under which key, what is said of every outcome, and what
  * a stranger's page can do.
  */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+let answers: Answers;
 
 const url = '/admin/ui/counter/batches';
 const batch_id = `bat_${'a'.repeat(32)}`;
@@ -19,10 +19,7 @@ const head = { totals: [], actor: 'key:x', created_at: '2026-01-02T03:04:05.678Z
 const file = 'from,to,amount,description\nSAV-1,SAV-2,"1,5",a\nSAV-9,SAV-2,1,\n,SAV-2,3,\n';
 
 beforeAll(async () => {
-  made = await testDashboard(({ name, data }) => {
-    const answer = answers[name] ?? 'no_reply';
-    return typeof answer === 'function' ? answer(data) : answer;
-  });
+  made = await testDashboard(answering(() => answers));
 });
 beforeEach(() => {
   made.sent.length = 0;

@@ -1,14 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { testDashboard } from '../test/test-dashboard.ts';
+import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
+import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
 
 /**
  * The counter without a browser: who sees a form, what is sent with which key, and how each outcome
  * is shown.
  */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+let answers: Answers;
 
 const url = '/admin/ui/counter';
 const teller = 'clients:read accounts:read transactions:read transactions:write transfers:write';
@@ -30,10 +30,7 @@ const ledgers: Record<string, object> = {
 const frozen = { ...ledgers[ids.account], status: 'Frozen' };
 
 beforeAll(async () => {
-  made = await testDashboard(({ name, data }) => {
-    const answer = answers[name] ?? 'no_reply';
-    return typeof answer === 'function' ? answer(data) : answer;
-  });
+  made = await testDashboard(answering(() => answers));
 });
 beforeEach(() => {
   made.sent.length = 0;

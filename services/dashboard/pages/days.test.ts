@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { bankDay } from '#libs/service/formats.ts';
-import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { issuer, testDashboard } from '../test/test-dashboard.ts';
+import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
+import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** The days of the books, and the limits of an account, without a browser: who sees what, and what is sent. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+let answers: Answers;
 
 const url = '/admin/ui/books/days';
 const dayMs = 86_400_000;
@@ -51,10 +51,7 @@ const notClosed = refused('day_not_found', 'no', { closed_up_to: null });
 const isClosed = ({ date }: Record<string, unknown>) => ok(closing(String(date)));
 
 beforeAll(async () => {
-  made = await testDashboard(({ name, data }) => {
-    const answer = answers[name] ?? 'no_reply';
-    return typeof answer === 'function' ? answer(data) : answer;
-  });
+  made = await testDashboard(answering(() => answers));
 });
 beforeEach(() => {
   made.sent.length = 0;

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { testDashboard } from '../test/test-dashboard.ts';
+import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
 
 /**
  * Reversals, holds and erasures without a browser: what is shown before, what is sent under which
  * key, what is said of every outcome.
  */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+let answers: Answers;
 
 const time = '2026-01-02T03:04:05.678Z';
 const everything =
@@ -28,10 +28,7 @@ const hold = {
 };
 
 beforeAll(async () => {
-  made = await testDashboard(({ name, data }) => {
-    const answer = answers[name] ?? 'no_reply';
-    return typeof answer === 'function' ? answer(data) : answer;
-  });
+  made = await testDashboard(answering(() => answers));
 });
 beforeEach(() => {
   made.sent.length = 0;

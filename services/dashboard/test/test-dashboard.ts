@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createMetrics } from '#libs/service/metrics.ts';
-import { type Service, testApp } from '../../gateway/test/test-app.ts';
+import { type Answer, type Service, testApp } from '../../gateway/test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../../gateway/test/test-token.ts';
 import { createApp } from '../app.ts';
 import { createDashboardMetrics } from '../metrics.ts';
@@ -14,6 +14,17 @@ import { createSessions } from '../session/session.ts';
 const secret = 'a secret of these tests only';
 const publicUrl = 'http://bank.example';
 export const issuer = 'http://127.0.0.1:1';
+
+/** The replies to messages by their names; a function makes one of the message's data. */
+export type Answers = Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+
+/** A service that gives the current answers, and no reply to messages that have none. */
+export const answering =
+  (current: () => Answers): Service =>
+  ({ name, data }) => {
+    const answer = current()[name] ?? 'no_reply';
+    return typeof answer === 'function' ? answer(data) : answer;
+  };
 
 export async function testDashboard(service: Service, options: Parameters<typeof testApp>[1] = {}) {
   const { logger = pino({ level: 'silent' }) } = options;
