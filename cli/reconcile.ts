@@ -12,6 +12,7 @@ import { ReconciliationError } from '../clients/consumer/bank-reads.ts';
 import {
   type AccountDifference,
   type ClosedDay,
+  isSystemAccount,
   type ReconciledStore,
   type Reconciliation,
   reconcile,
@@ -125,7 +126,7 @@ async function reconcileTopic(date: string): Promise<Compared> {
     );
   say('reading the entries of the accounts that differ …');
   // Nobody asks for the entries of Teller and Vault, which are most of them.
-  const explained = result.differences.filter(({ account_number }) => !/^(TLR|VLT)-/.test(account_number ?? ''));
+  const explained = result.differences.filter(({ account_number }) => !isSystemAccount(account_number ?? ''));
   const kept = new Map(
     explained.map(({ account_id, bank }) => [account_id, { ...orNone(bank), entries: [] as Entry[] }]),
   );

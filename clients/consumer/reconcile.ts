@@ -138,7 +138,7 @@ export async function reconcile(
   const differences: AccountDifference[] = [];
   let fetched = 0;
   for (const { line, stored } of found) {
-    const isSystem = line !== undefined && isSystemLine(line);
+    const isSystem = line !== undefined && isSystemAccount(line.account_number);
     const explained = isSystem
       ? { entries: [], fetched: 0 }
       : await explain(date, line, stored, { store, bank, limit });
@@ -191,7 +191,7 @@ async function compare(day: ClosedDay, store: ReconciledStore, bank: BankAccess,
   let [accounts, differing] = [0, 0];
   const pairs = merge(readLines(bank, day), storedAccounts(store.accounts(day.date)), ({ account_id }) => account_id);
   for await (const [line, stored] of pairs) {
-    if (line && isSystemLine(line) && !stored && !store.withSystemAccounts) continue;
+    if (line && isSystemAccount(line.account_number) && !stored && !store.withSystemAccounts) continue;
     accounts += 1;
     if (line && stored && isSame(line, stored)) continue;
     differing += 1;
@@ -200,7 +200,8 @@ async function compare(day: ClosedDay, store: ReconciledStore, bank: BankAccess,
   return { accounts, differing, found };
 }
 
-const isSystemLine = ({ account_number }: DayLine): boolean => /^(TLR|VLT)-/.test(account_number);
+/** Reports whether this is the number of a Teller or Vault, of which the API shows no entries. */
+export const isSystemAccount = (account_number: string): boolean => /^(TLR|VLT)-/.test(account_number);
 
 function isSame(line: DayLine, stored: Stored): boolean {
   const { first_sequence = line.first_sequence, last_sequence = line.last_sequence } = stored;

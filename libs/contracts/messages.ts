@@ -50,10 +50,9 @@ export const messages = {
   ...holdMessages,
   ...limitMessages,
   /**
-   * Returns the time of the database, which determines posting times. It has no reply_by, because the clock of the
-   * sender may be wrong.
+   * Returns the time of the database, which determines posting times, and the time zone of the bank's days, which ledgers
+   * of 0.1.0 do not have.
    */
-  /** `time_zone`: that of the bank's days; missing from ledgers of 0.1.0. */
   get_time: message.ledger.query({}, z.object({ time: message.time, time_zone: z.string().optional() })),
   ...statementMessages,
   ...timelineMessages,

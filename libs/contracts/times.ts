@@ -24,3 +24,7 @@ export function parameterTime(text: string): string | undefined {
   const clock = time.replace(/[.,].*/, '');
   return utcTime(`${day}T${clock}${decimals && `.${decimals}`}${hours ? `${hours}:${minutes}` : offset.toUpperCase()}`);
 }
+
+/** Returns the day so many days later, or earlier if negative. Throws a RangeError if `day` is not a day such as 2026-01-31. */
+export const plusDays = (day: string, days: number): string =>
+  new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { TrialBalance } from '#libs/contracts/books.ts';
 import type { DayClosing } from '#libs/contracts/days.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { bankDay, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, known } from '../api.ts';
@@ -56,11 +57,6 @@ export const bookParts = (here: 'books' | 'days'): Html =>
     { href: daysUrl, text: 'Days', isHere: here === 'days' },
   ]);
 
-const dayMs = 86_400_000;
-/** Returns the day so many days later. Throws a RangeError if it is not a day. */
-export const plusDays = (day: string, days: number): string =>
-  new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
-
 const isDay = (text: string): boolean =>
   /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) && plusDays(text, 0) === text;
 
@@ -105,6 +101,8 @@ function nextToClose({ last }: Closed, today: string): string | undefined {
   const next = last === undefined ? plusDays(today, -1) : plusDays(last, 1);
   return next < today ? next : undefined;
 }
+
+const dayMs = 86_400_000;
 
 async function showCalendar(visit: PageRequest): Promise<PageResult> {
   const { now, person, query } = visit;

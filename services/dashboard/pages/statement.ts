@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
@@ -11,7 +12,6 @@ import { desk, facts, showTime } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
-import { plusDays } from './days.ts';
 import { addParties, type WithParties } from './parties.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */

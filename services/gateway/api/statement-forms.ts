@@ -7,7 +7,7 @@ import type { Statement } from '#libs/contracts/statements.ts';
 import { preferredType } from '../http/accept.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
-import { type Origin, replyWaitMs } from '../messages/encode.ts';
+import type { Origin } from '../messages/encode.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { requireData } from './answer.ts';
 import { type CamtStatement, camtEnd, camtEntries, camtStart } from './camt.ts';
@@ -17,7 +17,7 @@ import { printedStatement, stylesheet } from './printed-statement.ts';
 import { givenFilters, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
 import { toOrigin } from './request.ts';
 import type { Handler, RouteDependencies } from './routes.ts';
-import { sendTexts } from './streams.ts';
+import { patient, sendTexts } from './streams.ts';
 
 /** GET /accounts/:account_id/statement as a page made for paper, or as camt.053: the whole period. */
 
@@ -121,8 +121,6 @@ async function wholeStatement(pages: AsyncIterable<Statement>, field: 'from' | '
   const [first] = read as [Statement];
   return { ...first, entries: read.flatMap(({ entries }) => entries) };
 }
-
-const patient = (origin: Origin): Origin => ({ ...origin, answerBy: performance.now() + replyWaitMs });
 
 function tooMany(count: number, field: 'from' | 'on'): Refused {
   const message =

@@ -84,4 +84,5 @@ function columns(name: StreamName): Record<string, unknown> {
   return (endpoints[name].result as unknown as { shape: Record<string, unknown> }).shape;
 }
 
-const patient = (origin: Origin): Origin => ({ ...origin, answerBy: performance.now() + replyWaitMs });
+/** The origin of one of several queries for a request, each of which may take as long as a reply may take. */
+export const patient = (origin: Origin): Origin => ({ ...origin, answerBy: performance.now() + replyWaitMs });

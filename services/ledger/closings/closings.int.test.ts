@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DayClosing } from '#libs/contracts/days.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool } from '#libs/postgres/pool.ts';
@@ -12,7 +13,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { readScrape } from '../../../tests/support/metrics.ts';
 import { republishBalances } from '../batch/republish.ts';
-import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
+import { dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Command } from '../domain/decision.ts';
 import { measureBooks } from '../measure.ts';
 import { closerLock, closingLock } from '../rows.ts';
@@ -28,7 +29,7 @@ beforeAll(() => setCalendar(calendarIn('Pacific/Kiritimati')));
 afterAll(() => setCalendar());
 
 const today = () => dayAt(new Date().toISOString());
-const ago = (days: number) => addDays(today(), -days);
+const ago = (days: number) => plusDays(today(), -days);
 const closing = (date: string, context = {}): Command => ({
   name: 'close_day',
   data: { date },
@@ -59,7 +60,7 @@ it('closes days in order, once, each with what its entries were, in a chain', as
     ledger.transfer(a, b, '1'),
   ]);
   expect(codes(await ledger.book([closing(today())]))).toEqual(['day_not_closable']);
-  expect(codes(await ledger.book([closing(addDays(today(), 1))]))).toEqual(['day_not_closable']);
+  expect(codes(await ledger.book([closing(plusDays(today(), 1))]))).toEqual(['day_not_closable']);
   const first = await close(ago(7));
   const usd = { currency: 'USD' };
   expect(first).toMatchObject({

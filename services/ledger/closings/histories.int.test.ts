@@ -4,8 +4,9 @@ import type { DayClosing } from '#libs/contracts/days.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { formatId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { calendarIn } from '#libs/service/days.ts';
-import { addDays, dayAt, setCalendar } from '../domain/calendar.ts';
+import { dayAt, setCalendar } from '../domain/calendar.ts';
 import type { Command } from '../domain/decision.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
@@ -23,7 +24,7 @@ const firstDaysAgo = 85;
 const today = () => dayAt(new Date().toISOString());
 const codeOf = (reply: ReplyBody | undefined) => (reply?.ok ? 'done' : reply?.refusal.code);
 let closed: string | undefined;
-const nextDay = () => (closed === undefined ? addDays(today(), -firstDaysAgo) : addDays(closed, 1));
+const nextDay = () => (closed === undefined ? plusDays(today(), -firstDaysAgo) : plusDays(closed, 1));
 
 /** A posting dated so many days after the next day to close (or before), or undefined: without a value date. */
 const posting = fc.record({
@@ -140,7 +141,7 @@ it('any history of postings and closings is closed as its entries are', async ()
       const reversible: string[] = [];
       const dates: string[] = [];
       const post = async ({ kind, from, to, days }: Posting) => {
-        const effective_date = days === undefined ? undefined : addDays(nextDay(), days);
+        const effective_date = days === undefined ? undefined : plusDays(nextDay(), days);
         const [payer, payee] = [accounts[from] as string, from === to ? loan : (accounts[to] as string)];
         // A reversal names one of two legs.
         if (kind === 'reversal' && from === to) reversible.push(await secondLegOf(reversible.pop()));
@@ -172,7 +173,7 @@ it('any history of postings and closings is closed as its entries are', async ()
       if (dates.length % 2 === 1) await calculateClosing(ledger.writes, dates.at(-1) as string, {});
       for (const date of dates) await expectAsModelled(date);
       const [first = '', last = ''] = [dates[0], dates.at(-1)];
-      for (const on of [first, last, addDays(first, -1), addDays(first, -3), addDays(last, 1)])
+      for (const on of [first, last, plusDays(first, -1), plusDays(first, -3), plusDays(last, 1)])
         await expectTrialBalance(on);
     }),
     // A run begins where the last one has ended, so a failure cannot be made smaller.

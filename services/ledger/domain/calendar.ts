@@ -1,3 +1,5 @@
+import { plusDays } from '#libs/contracts/times.ts';
+
 /** The days of the bank (contract: days). Pure, but for the calendar, which is set once per process. */
 
 /** The days of a time zone. */
@@ -49,17 +51,12 @@ export function dayAt(time: string): string {
   return day;
 }
 
-/** Returns the day so many days later, or earlier if negative. */
-export function addDays(day: string, days: number): string {
-  return new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
-}
-
 /** Returns the earliest day that a posting of this day may have, unless a later one is closed. */
-export const earliestDay = (today: string): string => addDays(today, -backdateDays);
+export const earliestDay = (today: string): string => plusDays(today, -backdateDays);
 
 /** Returns the days from `from` to `to`, both inclusive, as parameters of a statement: the first, and the one after the last. */
 export function dayBounds(from: string | undefined, to: string | undefined): [string, string] {
-  return [from ?? '-infinity', to === undefined || to > '9998' ? 'infinity' : addDays(to, 1)];
+  return [from ?? '-infinity', to === undefined || to > '9998' ? 'infinity' : plusDays(to, 1)];
 }
 
 /** Returns when these days begin and end; undefined if they are open on that side. */

@@ -1,7 +1,8 @@
 import { isUnapproved } from '#libs/contracts/approvals.ts';
 import { refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { addDays, dayAt } from './calendar.ts';
+import { plusDays } from '#libs/contracts/times.ts';
+import { dayAt } from './calendar.ts';
 import { deadlineExceeded, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, storeReply } from './decision.ts';
 import { waitsForApproval } from './four-eyes.ts';
@@ -21,8 +22,8 @@ export function closeDay({ data: { date }, context }: CommandOf<'close_day'>, bo
   if (closed !== null && date <= closed) return refuse(refusal('day_closed', `the days up to ${closed} are closed`));
   const today = dayAt(now);
   if (date >= today) return refuse(refusal('day_not_closable', `${date} has not ended: the bank's day is ${today}`));
-  if (closed !== null && date !== addDays(closed, 1))
-    return refuse(refusal('day_not_closable', `the next day to close is ${addDays(closed, 1)}`));
+  if (closed !== null && date !== plusDays(closed, 1))
+    return refuse(refusal('day_not_closable', `the next day to close is ${plusDays(closed, 1)}`));
   if (isUnapproved(context, 'close_day')) return waitsForApproval(context, 'close_day', books);
   books.closed = date;
   const closedDay: ClosedDay = { date, closed_at: now, closed_by: context.actor };

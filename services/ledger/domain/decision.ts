@@ -6,9 +6,10 @@ import { limitNames } from '#libs/contracts/limits.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import type { TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
-import { addDays, dayAt } from './calendar.ts';
+import { dayAt } from './calendar.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
 import type { ClosedDay } from './days.ts';
 import type { PostedOnDay } from './four-eyes.ts';
@@ -183,7 +184,7 @@ type Given = GivenNames & { effective_date?: string | null | undefined };
  */
 export function currentDay({ now, closed }: Pick<Books, 'now' | 'closed'>): string {
   const today = dayAt(now);
-  return closed !== null && today <= closed ? addDays(closed, 1) : today;
+  return closed !== null && today <= closed ? plusDays(closed, 1) : today;
 }
 
 /** Returns what is stored of a value date: nothing if it is the day of the time that is stored anyway. */

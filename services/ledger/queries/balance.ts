@@ -46,9 +46,12 @@ const dayBalanceStatement = `with recursive account as (
     (coalesce((select balance_after_minor from entries e where e.account_id = $1 and e.sequence = p.sequence - 1), 0) + ${datedDifference('p.sequence', '$4::date')})::int8 as balance_minor
   from account join placed p using (account_id)`;
 
+/** Returns the bank's day by the database's clock. */
+export const readToday = async (pool: Pool): Promise<string> => dayAt(new Date(await readTime(pool)).toISOString());
+
 /** Returns the refusal of a day that has not begun by the database's clock. */
 export async function futureDay(pool: Pool, on: string): Promise<ReplyBody | undefined> {
-  const today = dayAt(new Date(await readTime(pool)).toISOString());
+  const today = await readToday(pool);
   return on > today
     ? refused(invalidField('on', `on must not be in the future: the bank's day is ${today}`))
     : undefined;

@@ -5,9 +5,10 @@ import { formatId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { toMinor } from '#libs/contracts/money.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { insertDatedEntries, writeBatch } from '../batch/store.ts';
-import { addDays, dayAt, dayLimit, setCalendar } from '../domain/calendar.ts';
+import { dayAt, dayLimit, setCalendar } from '../domain/calendar.ts';
 import type { Books, Command } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
@@ -41,7 +42,7 @@ const ask = async <N extends MessageName>(name: N, data: MessageData<N>): Promis
 
 const firstDay = '2026-03-20';
 const days = 16;
-const lastDay = addDays(firstDay, days - 1);
+const lastDay = plusDays(firstDay, days - 1);
 
 interface Step {
   at: number;
@@ -79,7 +80,7 @@ async function post(steps: Step[]): Promise<AccountState[]> {
   const reversible: string[] = [];
   for (const { at, from, to, back, kind } of steps.toSorted((a, b) => a.at - b.at)) {
     books.now = new Date(Date.parse(`${firstDay}T00:00:00+01:00`) + at).toISOString();
-    const effective_date = back === 0 ? undefined : addDays(books.now.slice(0, 10), -back);
+    const effective_date = back === 0 ? undefined : plusDays(books.now.slice(0, 10), -back);
     const [payer, payee] = [accounts[from], accounts[to]] as [AccountState, AccountState];
     const options = { effective_date, time: books.now };
     const commandOf = (): Command => {
@@ -151,8 +152,8 @@ describe('any history', () => {
         for (const { account_id } of accounts) {
           const model = await modelOf(account_id);
           for (const [begin, length, open] of ranges) {
-            const effective_from = open === 1 ? undefined : addDays(firstDay, begin);
-            const effective_to = open === 2 ? undefined : addDays(firstDay, begin + length);
+            const effective_from = open === 1 ? undefined : plusDays(firstDay, begin);
+            const effective_to = open === 2 ? undefined : plusDays(firstDay, begin + length);
             const filter = { account_id, effective_from, effective_to };
             const within = model.filter((line) => inPeriod(line, effective_from, effective_to));
             const sequences = within.map(({ sequence }) => Number(sequence));
@@ -205,7 +206,7 @@ describe('a day of any history', () => {
         async (steps, offsets) => {
           const accounts = await post(steps);
           for (const offset of [...offsets, 400]) {
-            const on = offset === 400 ? new Date().toISOString().slice(0, 10) : addDays(firstDay, offset);
+            const on = offset === 400 ? new Date().toISOString().slice(0, 10) : plusDays(firstDay, offset);
             if (on > new Date().toISOString().slice(0, 10)) continue;
             const all = new Map<string, bigint>();
             for (let after: string | undefined, as_of: string | undefined; ; ) {
@@ -227,7 +228,7 @@ describe('a day of any history', () => {
               [true, false].map((isSearched) =>
                 ledger.owner.query(
                   `with recursive ${laterEntries('$1::timestamptz', '$2::date', isSearched)} select account_id, side, sum(change), count(*) from later group by 1, 2 order by 1, 2`,
-                  [dayLimit(on, 1), addDays(on, 1)],
+                  [dayLimit(on, 1), plusDays(on, 1)],
                 ),
               ),
             );
@@ -255,7 +256,7 @@ describe('a day of any history', () => {
   it('to come is refused', async () => {
     // contract: days-15
     const account_id = await ledger.open('Savings', '1');
-    const on = addDays(new Date().toISOString().slice(0, 10), 2);
+    const on = plusDays(new Date().toISOString().slice(0, 10), 2);
     for (const [name, data] of [
       ['get_account_balance', { account_id, on }],
       ['get_trial_balance', { on }],
@@ -272,7 +273,7 @@ it('a statement by value date has the same totals on each page, whatever is post
   // contract: days-11
   const account_id = await ledger.open('Savings', '10');
   const today = new Date().toISOString().slice(0, 10);
-  const day = addDays(today, -3);
+  const day = plusDays(today, -3);
   const dated = () => ledger.cash('Deposit', account_id, '1', { effective_date: day });
   await ledger.book([dated(), dated(), ledger.cash('Withdrawal', account_id, '2')]);
   const ofDay = { account_id, effective_from: day, effective_to: day, limit: 1 };
@@ -296,14 +297,14 @@ it('a statement of one day is that of its value dates, once the day has ended', 
   // contract: days-23
   const account_id = await ledger.open('Savings', '10');
   const today = dayAt(new Date().toISOString());
-  const day = addDays(today, -1);
+  const day = plusDays(today, -1);
   await ledger.book([ledger.cash('Withdrawal', account_id, '4', { effective_date: day })]);
   const { item } = await ask('get_statement', { account_id, on: day, limit: 9 });
   expect(item).toEqual(
     (await ask('get_statement', { account_id, effective_from: day, effective_to: day, limit: 9 })).item,
   );
   expect(item).toMatchObject({ effective_from: day, effective_to: day, closing_balance: '-4.00', entry_count: 1 });
-  for (const on of [today, addDays(today, 1), '9999-12-31'])
+  for (const on of [today, plusDays(today, 1), '9999-12-31'])
     await expect(ask('get_statement', { account_id, on, limit: 9 })).rejects.toThrow(
       `on must be a day that has ended: the bank's day is ${today}`,
     );

@@ -4,9 +4,9 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { readTime } from '#libs/postgres/time.ts';
-import { dayAt, dayBounds, dayTimes } from '../domain/calendar.ts';
+import { dayBounds, dayTimes } from '../domain/calendar.ts';
 import { entryColumns, placed, prefixed } from '../rows.ts';
+import { readToday } from './balance.ts';
 import { datedDifference, type LineRow, selectDays, selectLines, toLine } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
 import { awaitPostings } from './posting-time.ts';
@@ -171,7 +171,7 @@ export async function getStatement(
 
 /** Returns the refusal of a day that has not ended by the database's clock. */
 async function unfinishedDay(pool: Pool, on: string): Promise<ReplyBody | undefined> {
-  const today = dayAt(new Date(await readTime(pool)).toISOString());
+  const today = await readToday(pool);
   if (on < today) return undefined;
   const message = `on must be a day that has ended: the bank's day is ${today}; effective_from can be that day`;
   return refused(invalidField('on', message));

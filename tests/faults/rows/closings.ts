@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { DayClosing } from '#libs/contracts/days.ts';
-import { addDays } from '#services/ledger/domain/calendar.ts';
+import { plusDays } from '#libs/contracts/times.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readTopic } from '../../support/kafka.ts';
 import { quantile } from '../../support/load.ts';
@@ -138,7 +138,7 @@ async function nextDay({ pool }: Bench): Promise<string> {
   );
   const today = new Date().toISOString().slice(0, 10);
   const last = rows[0]?.last;
-  const next = last ? addDays(last, 1) : addDays(today, -firstDaysAgo);
+  const next = last ? plusDays(last, 1) : plusDays(today, -firstDaysAgo);
   if (next >= today) throw new Skipped('every day that has ended is closed');
   return next;
 }
@@ -194,7 +194,7 @@ async function closedAsPosted(evidence: Evidence, { cluster, slowness, say }: Be
     const { accounts_sha256, previous_hash, hash, closed_at } = closing;
     if (sha(file) !== accounts_sha256 || sha(previous_hash + accounts_sha256) !== hash)
       findings.push(`I1: the hashes of ${date} are not those of its accounts`);
-    const before = await get(`/${addDays(date, -1)}`);
+    const before = await get(`/${plusDays(date, -1)}`);
     if (before !== false && (JSON.parse(before) as { data: DayClosing }).data.hash !== previous_hash)
       findings.push(`I1: ${date} does not follow the day before`);
     const lines = file
