@@ -13,7 +13,7 @@ import {
   toPageResult,
 } from './frame.ts';
 import { csrfField } from './layout.ts';
-import { type Choice, showOptions } from './show.ts';
+import { type Choice, notice, showOptions } from './show.ts';
 
 /** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
 
@@ -25,7 +25,7 @@ export interface Wrong {
 
 export function problem(wrong: Wrong): Html {
   const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
-  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries are not valid. See the message at each field.'}</p>`}`;
+  return html`${isWrong && notice('error', wrong.message ?? 'Some entries are not valid. See the message at each field.')}`;
 }
 
 export function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {

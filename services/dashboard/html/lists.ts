@@ -12,7 +12,7 @@ import {
   type PageResult,
   toPageResult,
 } from './frame.ts';
-import { type Choice, showOptions } from './show.ts';
+import { type Choice, notice, showOptions } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
 
@@ -100,7 +100,7 @@ async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row
     const file = withQuery(`${path}.csv`, without(given, 'cursor'));
     const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
     return {
-      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
+      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
@@ -109,7 +109,7 @@ async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row
       error.problem.message;
     return {
       status: 400,
-      content: html`${filterForm(list, path, given)}<p class="notice wrong" role="alert">These filters are not valid: ${reasons}.</p>`,
+      content: html`${filterForm(list, path, given)}${notice('error', html`These filters are not valid: ${reasons}.`)}`,
     };
   }
 }

@@ -1,9 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { accountStatus } from '#libs/contracts/accounts.ts';
+import { apiKeySchema } from '#libs/contracts/api-keys.ts';
+import { approvalStatus } from '#libs/contracts/approvals.ts';
+import { batchSummarySchema } from '#libs/contracts/batches.ts';
+import { deadLetterState } from '#libs/contracts/dead-letters.ts';
+import { holdStatus } from '#libs/contracts/holds.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
+import { transactionStatus } from '#libs/contracts/transactions.ts';
+import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
 import { moneyText } from '#libs/service/formats.ts';
 import { chartPoints } from '../pages/books.ts';
 import { pager } from './lists.ts';
-import { idLink, idTextLink, resourceLink, resourcePage, showTime, table } from './show.ts';
+import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showTime, table } from './show.ts';
+import { statuses } from './statuses.ts';
 
 describe('formats of pages', () => {
   it.each([
@@ -24,9 +33,55 @@ describe('formats of pages', () => {
     expect(showTime(null).text).toContain('–');
   });
 
+  it.each([
+    ['Waiting', 'wait'],
+    ['Captured', 'good'],
+    ['Completed', 'good'],
+    ['Pending', 'info'],
+    ['Frozen', 'bad'],
+    ['Rejected', 'bad'],
+    ['Disabled', 'bad'],
+    ['Released', 'plain'],
+  ] as const)('the status %s is shown as %s, with an icon that screen readers leave out', (status, tone) => {
+    expect(pill(status).text).toMatch(
+      new RegExp(`^<span class="pill ${tone}"><svg class="icon"[^>]* aria-hidden="true">[^]*</svg>${status}</span>$`),
+    );
+  });
+
+  it('every status of the API has a tone', () => {
+    const ofApi = [
+      accountStatus.options,
+      apiKeySchema.shape.status.options,
+      approvalStatus.options,
+      batchSummarySchema.shape.status.options,
+      deadLetterState.options,
+      deliveryStatus.options,
+      holdStatus.options,
+      transactionStatus.options,
+      webhookSchema.shape.status.options,
+    ].flat();
+    expect(ofApi.filter((status) => !(status in statuses))).toEqual([]);
+  });
+
+  it('an error is said at once, every other message in its turn', () => {
+    expect(notice('error', '<b>').text).toMatch(
+      /^<div class="notice error" role="alert"><svg[^]*<div>&lt;b&gt;<\/div><\/div>$/,
+    );
+    expect(notice('warning', 'x', true).text).toContain('role="alert"');
+    for (const kind of ['success', 'info', 'warning'] as const)
+      expect(notice(kind, 'x').text).toContain(`class="notice ${kind}" role="status"`);
+  });
+
+  it('where nothing is, the page says why, and what to do', () => {
+    expect(emptyState('None yet.', { href: '/new', text: 'Open one' }).text).toBe(
+      '<div class="empty"><p role="status">None yet.</p><p><a role="button" class="secondary" href="/new">Open one</a></p></div>',
+    );
+    expect(emptyState('None yet.', false).text).not.toContain('button');
+  });
+
   it('a table without rows says that it is empty', () => {
     expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], [], 'There are none.').text).toBe(
-      '<p role="status">There are none.</p>',
+      '<div class="empty"><p role="status">There are none.</p></div>',
     );
     expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], ['<a>'], '').text).toContain(
       '<td data-title="Name" class="leading"><div>&lt;a&gt;</div></td>',

@@ -2,6 +2,8 @@ import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { amountText, bankDay, dayEndingAt, fullTimeText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { type IconName, icon } from './icons.ts';
+import { type Status, statuses, type Tone } from './statuses.ts';
 
 /** Shows values on pages. */
 
@@ -181,20 +183,41 @@ export function parts(label: string, links: readonly PartLink[]): Html {
   return html`<nav class="parts" aria-label="${label}"><ul>${links.map(({ href, text, isHere, digit }) => html`<li><a href="${href}"${digit !== undefined && html` aria-keyshortcuts="Alt+${digit}"`}${isHere && html` aria-current="page"`}>${text}${digit !== undefined && html` <kbd aria-hidden="true">Alt+${digit}</kbd>`}</a></li>`)}</ul></nav>`;
 }
 
-const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
-const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
-
 /** Shows names that programs use, such as scopes. */
 export const tags = (names: readonly string[]): Html =>
   html`<span class="tags">${names.map((name) => html`<code>${name}</code> `)}</span>`;
 
-/** Shows a status, coloured by whether it needs attention. */
-export function showStatus(status: string, text: Html | string = status): Html {
-  return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${text}</span>`;
+/** Shows a state in the colour and with the icon of what it asks of people. */
+export const toned = (tone: Tone, name: IconName, text: Html | string): Html =>
+  html`<span class="pill ${tone}">${icon(name)}${text}</span>`;
+
+/** Shows a status of the API. `text`: what people call it, if that is another word. */
+export function pill(status: Status, text: Html | string = status): Html {
+  const [tone, name] = statuses[status];
+  return toned(tone, name, text);
 }
 
 export const showVerdict = (text: Html | string, isGood: boolean): Html =>
-  html`<span class="status ${isGood ? 'active' : 'refused'}">${text}</span>`;
+  isGood ? toned('good', 'done', text) : toned('bad', 'error', text);
+
+const noticeKinds = {
+  success: 'done',
+  info: 'information',
+  warning: 'warning',
+  error: 'error',
+} as const;
+
+/**
+ * A message about the page: something was done (success), something to know (info), to mind before going on (warning),
+ * or was refused (error, which screen readers say at once). `isUrgent`: they say this one at once, too.
+ */
+export function notice(kind: keyof typeof noticeKinds, content: Html | string, isUrgent = kind === 'error'): Html {
+  return html`<div class="notice ${kind}" role="${isUrgent ? 'alert' : 'status'}">${icon(noticeKinds[kind])}<div>${content}</div></div>`;
+}
+
+/** Instead of a list without rows: why there is none, and the link to the next step, if the person may take it. */
+export const emptyState = (why: Html | string, action?: { href: string; text: string } | false): Html =>
+  html`<div class="empty"><p role="status">${why}</p>${action && html`<p><a role="button" class="secondary" href="${action.href}">${action.text}</a></p>`}</div>`;
 
 export interface Column<Row> {
   title: string;
@@ -232,9 +255,9 @@ export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  empty: string,
+  empty: Html | string,
 ): Html {
-  if (rows.length === 0) return html`<p role="status">${empty}</p>`;
+  if (rows.length === 0) return typeof empty === 'string' ? emptyState(empty) : empty;
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';

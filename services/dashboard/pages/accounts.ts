@@ -20,7 +20,7 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
 import { readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
-import { desk, idText } from '../html/show.ts';
+import { desk, idText, notice } from '../html/show.ts';
 import {
   accountFacts,
   accountParts,
@@ -111,9 +111,7 @@ function saved(account: Account, said: string | null, movements: EntryLine[] = [
   const done = said === 'opened' ? 'opened' : changes[said as StatusChange]?.done;
   const [first] = said === 'opened' && movements.length === 1 ? movements : [];
   const receipt = first && html` <a href="${counterUrl}/receipts/${first.transaction_id}">Receipt</a>`;
-  return (
-    done !== undefined && html`<p class="notice" role="status">Account ${account.account_number} ${done}.${receipt}</p>`
-  );
+  return done !== undefined && notice('success', html`Account ${account.account_number} ${done}.${receipt}`);
 }
 
 /** On a wide screen, properties and actions are on the left and postings on the right. */

@@ -18,7 +18,7 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { facts, showFullTime, showOptions, showStatus, showTime, showUntil, table, tags } from '../html/show.ts';
+import { facts, notice, pill, showFullTime, showOptions, showTime, showUntil, table, tags } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -41,7 +41,7 @@ const columns: CsvColumn<ApiKey>[] = [
 const keyList = (visit: PageRequest): List<ApiKey> => ({
   path: '/admin/api-keys',
   above:
-    () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}</p>`}
+    () => html`${visit.query.has('revoked') && notice('success', html`The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}`)}
 <p><a role="button" href="${url}/new">Create an API key</a></p>`,
   show: async (keys, sort) => keyTable(keys, await readKeyNames(visit, keys, 'created_by'), sort),
   note: 'Only a hash of each key is stored, so a key cannot be shown again.',
@@ -109,7 +109,7 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
       },
       {
         title: 'Status',
-        show: ({ status, environment }) => html`${showStatus(status)}<br>${environment}`,
+        show: ({ status, environment }) => html`${pill(status)}<br>${environment}`,
       },
       {
         title: 'Scopes',
@@ -165,10 +165,10 @@ ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_
 
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
-    return html`<p class="notice" role="status">This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.</p>
+    return html`${notice('info', 'This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.')}
 ${keyFacts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
   }
-  return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
+  return html`<div class="narrow">${notice('warning', 'Copy the key now and hand it over safely. It is shown only once.')}
 <label for="api-key">API key</label>
 <textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
 <button type="button" data-copy-text="${apiKey}" hidden>Copy</button>
@@ -194,7 +194,7 @@ function keyFacts(key: ApiKey): Html {
   return facts([
     ['Name', key.name],
     ['Id', html`<code>${key.key_id}</code>`],
-    ['Status', showStatus(key.status)],
+    ['Status', pill(key.status)],
     ['Environment', key.environment],
     ['Scopes', tags(key.scopes)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],

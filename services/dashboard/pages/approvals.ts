@@ -18,13 +18,14 @@ import {
   fieldWords,
   idLink,
   idText,
+  notice,
   numeric,
   parts,
+  pill,
   resourcePage,
   type ShownChange,
   showAge,
   showFullTime,
-  showStatus,
   showTime,
   table,
   tags,
@@ -168,8 +169,8 @@ async function showDecided(visit: PageRequest): Promise<Html | false> {
   const { status, outcome, approval_id } = data;
   const page = html`<a href="${approvalsUrl}/${approval_id}">${summarize(data, await readSubjects(visit, [data]))}</a>`;
   if (outcome?.status === 'error')
-    return html`<p class="notice wrong" role="alert">${status}, but refused when it was carried out: ${page}. ${outcome.message}</p>`;
-  return html`<p class="notice" role="status"><strong>${status}:</strong> ${page}</p>`;
+    return notice('error', html`${status}, but refused when it was carried out: ${page}. ${outcome.message}`);
+  return notice('info', html`<strong>${status}:</strong> ${page}`);
 }
 
 /** The latest notes about the customers and on the accounts, which the person who asked has seen too. */
@@ -284,7 +285,7 @@ function approvalTable(
         : {
             title: 'Status',
             show: (row) =>
-              html`${showStatus(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
+              html`${pill(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
           },
     ],
     rows,
@@ -332,8 +333,8 @@ function approvalPage(
   const amount = amountOf(approval, subjects);
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
-${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
-<p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
+${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
+${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${showOutcome(approval)}
 ${desk(
@@ -345,7 +346,7 @@ ${desk(
     ...Object.entries(request.body)
       .filter(([name]) => !(shownBefore.has(name) && (amount !== undefined || name.endsWith('_id'))))
       .map(([name, value]) => [fieldLabel(name), html`<span class="wide">${showValue(value)}</span>`] as const),
-    ['State', showStatus(status)],
+    ['State', pill(status)],
     ['Asked by', showActor(requested_by, names)],
     ['Asked', showFullTime(requested_at)],
     ['Expires', status === 'Waiting' && showFullTime(expires_at)],
@@ -408,7 +409,7 @@ function showOutcome({ status, outcome, request }: Approval): Html | false {
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
-    return html`<p class="notice wrong" role="status">It was refused when it was carried out: ${outcome.message}</p>`;
+    return notice('warning', html`It was refused when it was carried out: ${outcome.message}`);
   // The response to a capture contains the hold and the posting.
   const made = Object(outcome.data['transfer'] ?? outcome.data['transaction'] ?? outcome.data) as Record<
     string,
@@ -418,5 +419,8 @@ function showOutcome({ status, outcome, request }: Approval): Html | false {
     .map((name) => made[name])
     .find((value) => typeof value === 'string' && resourcePage(value) !== undefined);
   const day = request.operation === 'close_day' && String(request.body['date']);
-  return html`<p class="notice" role="status"><strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}</p>`;
+  return notice(
+    'success',
+    html`<strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}`,
+  );
 }

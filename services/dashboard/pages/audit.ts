@@ -7,7 +7,7 @@ import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { idText, resourceLink, showTime, table } from '../html/show.ts';
+import { idText, resourceLink, showTime, table, toned } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
 
@@ -110,7 +110,7 @@ function records(
       {
         title: 'What',
         show: ({ all }) =>
-          html`${all.map(({ action, outcome }) => html`<div class="name">${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br><span class="status refused">${outcomeText(outcome)}</span>`}</div>`)}`,
+          html`${all.map(({ action, outcome }) => html`<div class="name">${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br>${toned('bad', 'refused', outcomeText(outcome))}`}</div>`)}`,
       },
       {
         title: 'Resource',

@@ -8,7 +8,7 @@ import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { pager, type Sorting, withQuery } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
-import { facts, idLink, idText, numeric, parts, showStatus, showTime, table } from '../html/show.ts';
+import { facts, idLink, idText, notice, numeric, parts, pill, showTime, table } from '../html/show.ts';
 import { type Checked, type Payment, paymentKind, type RefusedLine } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
@@ -84,7 +84,7 @@ export function preview(visit: PageRequest, { file, isAtomic, checked, names, se
     ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
     ['If a payment is refused', isAtomic ? 'nothing is posted' : 'the others are posted'],
   ])}
-${refused.length > 0 && html`<h2>What cannot be sent</h2><p class="notice wrong" role="alert">${said}</p>${refusedTable(refused)}`}
+${refused.length > 0 && html`<h2>What cannot be sent</h2>${notice('error', said)}${refusedTable(refused)}`}
 ${
   sealed !== undefined &&
   html`<h2>What is sent</h2>${sums(payments)}
@@ -138,10 +138,14 @@ function doubts(before: readonly BatchSummary[], repeated: readonly number[]): H
     (batch) =>
       html`<li><a href="${batchesUrl}/${batch.batch_id}">${showFileName(batch)}</a>, ${showTime(batch.created_at)} by ${showActor(batch.actor)}: ${String(batch.counts.completed)} posted, ${sumsText(batch) || 'nothing yet'}</li>`,
   );
-  return html`<div class="notice wrong" role="alert">
+  return notice(
+    'warning',
+    html`
 ${before.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
 ${repeated.length > 0 && html`<p><strong>The same payment is in the file more than once:</strong> see line ${repeated.slice(0, 20).join(', ')}${repeated.length > 20 && html` and ${String(repeated.length - 20)} more`}.</p>`}
-${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {})}</div>`;
+${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {})}`,
+    true,
+  );
 }
 
 /** Shown instead of sending what the person has to confirm first. */
@@ -170,7 +174,7 @@ export function batchTable(rows: readonly BatchSummary[], names: KeyNames, sort:
         show: (row) => html`<a class="long" href="${batchesUrl}/${row.batch_id}">${showFileName(row)}</a>`,
       },
       { title: 'Who', show: ({ actor }) => showActor(actor, names) },
-      { title: 'State', show: ({ status }) => showStatus(status === 'Refused' ? 'Failed' : status, states[status]) },
+      { title: 'State', show: ({ status }) => pill(status, states[status]) },
       numeric('Posted', ({ counts }) => String(counts.completed)),
       numeric('Refused', ({ counts }) => String(counts.failed)),
       numeric('Total', sumsText),
@@ -184,14 +188,18 @@ const states = { Completed: 'done', Pending: 'not known yet', Refused: 'refused'
 
 /** Shown while the outcome is unknown. */
 export function unknownBatch(visit: PageRequest, file: string, sealed: string): Html {
-  return html`<p class="notice" role="alert">The bank has not confirmed yet whether the payments of ${file} were posted.
-<strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
+  return html`${notice(
+    'warning',
+    html`The bank has not confirmed yet whether the payments of ${file} were posted.
+<strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.`,
+    true,
+  )}
 ${confirmForm(visit, { action: sendUrl, sealed, button: 'Ask again', leave: html``, fields: html`<input type="hidden" name="confirmed" value="yes">` })}`;
 }
 
 /** Shown if the whole file was refused. */
 export function refusedBatch(rows: readonly RefusedLine[], text: string): Html {
-  return html`<p class="notice wrong" role="alert"><strong>The file was refused, and nothing was posted.</strong> ${text}</p>
+  return html`${notice('error', html`<strong>The file was refused, and nothing was posted.</strong> ${text}`)}
 ${rows.length > 0 && refusedTable(rows)}
 <p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`;
 }
@@ -252,9 +260,14 @@ export function batchPage(visit: PageRequest, { batch, rows, numbers, isRefusedO
   return html`<div id="batch"${isPending && html` hx-get="${withQuery(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
-    ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.</p>
+    ? html`${notice('info', html`${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.`)}
 <progress value="${String(done)}" max="${String(results.length)}" aria-label="Payments that are decided"></progress>`
-    : html`<p class="notice${Number(counts.failed) > 0 && ' wrong'}" role="status">${Number(counts.failed) === 0 ? 'All payments were posted.' : html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results.`}</p>`
+    : Number(counts.failed) === 0
+      ? notice('success', 'All payments were posted.')
+      : notice(
+          'warning',
+          html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results.`,
+        )
 }
 ${facts([
   ['Posted', String(counts.completed)],
@@ -283,7 +296,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
       numeric('Line', ({ line }) => line),
       {
         title: 'Status',
-        show: ({ status, id }) => showStatus(status, id === undefined ? words[status] : idLink(id, words[status])),
+        show: ({ status, id }) => pill(status, id === undefined ? words[status] : idLink(id, words[status])),
       },
       { title: 'Why', show: ({ reason: why }) => html`<span class="text">${why}</span>` },
       { title: 'What', show: ({ kind }) => kind },

@@ -9,7 +9,7 @@ import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { loaded, numeric, refreshed, showFullTime, showOptions, showVerdict, table } from '../html/show.ts';
+import { loaded, notice, numeric, refreshed, showFullTime, showOptions, showVerdict, table } from '../html/show.ts';
 import { bookParts } from './days.ts';
 
 const url = '/admin/ui/books';
@@ -58,12 +58,13 @@ const results: Record<Verification['state'], string> = {
   interrupted: 'The last check did not finish, so it says nothing about the books.',
 };
 
+const verdicts = { running: 'info', passed: 'success', broken: 'error', interrupted: 'warning' } as const;
+
 function verification(last: Verification | null, names: KeyNames, { csrf }: Person): Html {
-  const isBad = last?.state === 'broken' || last?.state === 'interrupted';
   return html`${
     last === null
       ? html`<p role="status">The entries have not been checked yet.</p>`
-      : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
+      : html`${notice(verdicts[last.state], results[last.state])}
 <p class="quiet">Started ${showFullTime(last.started_at)} by ${showActor(last.requested_by, names)}${last.ended_at !== null && html`, ended ${showFullTime(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
 ${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`
   }
@@ -77,8 +78,8 @@ function verdict(balances: readonly TrialBalance[]): Html {
   const wrong = balances.filter((balance) => !isEven(balance)).map(({ currency }) => currency);
   if (balances.length === 0) return html`<p role="status">Nothing is posted yet.</p>`;
   if (wrong.length > 0)
-    return html`<p class="notice wrong" role="alert">The books do not balance in ${wrong.join(', ')}. Tell operations at once.</p>`;
-  return html`<p class="notice" role="status">The books balance: in every currency debits equal credits, and assets equal liabilities.</p>`;
+    return notice('error', html`The books do not balance in ${wrong.join(', ')}. Tell operations at once.`);
+  return notice('success', 'The books balance: in every currency debits equal credits, and assets equal liabilities.');
 }
 
 function trialBalance(balances: readonly TrialBalance[]): Html {
@@ -154,7 +155,7 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
 <form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${showOptions(currencies, currency)}</select></label>
 <label>Period <select name="unit">${showOptions(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
-${!complete && html`<p class="notice wrong" role="status">There were too many postings to count. These are the postings since ${showFullTime(counted_from)}.</p>`}
+${!complete && notice('warning', html`There were too many postings to count. These are the postings since ${showFullTime(counted_from)}.`)}
 <div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(chartPoints(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',

@@ -4,7 +4,7 @@ import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { type Fact, facts, idLink, idText, ownNames, showFullTime, showTime, table } from '../html/show.ts';
+import { type Fact, facts, idLink, idText, notice, ownNames, showFullTime, showTime, table } from '../html/show.ts';
 
 /** The client pages. */
 
@@ -123,7 +123,7 @@ ${openingFields[type].map((field) => showField(field, values, wrong))}`;
 
 function warning(duplicates: readonly Duplicate[]): Html {
   const ids = duplicates.map(({ client_id }) => client_id).join(',');
-  return html`<p class="notice wrong" role="alert">This client may already exist. Nothing has been created yet.</p>
+  return html`${notice('warning', 'This client may already exist. Nothing has been created yet.', true)}
 ${table<Duplicate>(
   'Clients that may be the same',
   [
@@ -186,7 +186,7 @@ ${fields.map((field) => showField(field, values, wrong))}`;
 }
 
 function bothVersions(meanwhile: readonly Meanwhile[]): Html {
-  return html`<p class="notice wrong" role="alert"><strong>Somebody else has changed this client since you opened the form.</strong> Your changes are not saved yet. The form contains their changes and yours: check it, then save.</p>
+  return html`${notice('warning', html`<strong>Somebody else has changed this client since you opened the form.</strong> Your changes are not saved yet. The form contains their changes and yours: check it, then save.`, true)}
 ${table<Meanwhile>(
   'Changed meanwhile',
   [

@@ -8,7 +8,7 @@ import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIdempotencyKey, enteredIn, waitingFor } from '../html/forms.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import { addListPage, externalId, type List, pager } from '../html/lists.ts';
-import { desk } from '../html/show.ts';
+import { desk, notice } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import {
   type ClientType,
@@ -69,7 +69,7 @@ export function addClients(app: FastifyInstance): void {
     ]);
     return {
       title: clientName(client),
-      content: html`${said !== undefined && html`<p class="notice" role="status">${said}</p>`}${erasureNotice(client)}
+      content: html`${said !== undefined && notice('success', said)}${erasureNotice(client)}
 ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
   });

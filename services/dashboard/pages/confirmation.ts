@@ -12,7 +12,7 @@ import {
   type PageResult,
 } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
-import { type Fact, facts } from '../html/show.ts';
+import { type Fact, facts, notice } from '../html/show.ts';
 import { createSealer } from '../session/seal.ts';
 
 /**
@@ -109,8 +109,12 @@ ${home}`,
       return instruction ? show(visit, instruction, sealed) : unreadable;
     };
   const unknown = (visit: PageRequest, instruction: T, sealed: string) =>
-    html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
-<strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.</p>
+    html`${notice(
+      'warning',
+      html`The bank has not confirmed yet whether it was done.
+<strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.`,
+      true,
+    )}
 ${facts(confirmation.listFacts(instruction))}
 ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
   const carryOut = async (visit: PageRequest, instruction: T, sealed: string) => {

@@ -23,14 +23,16 @@ import {
   desk,
   facts,
   idLink,
+  notice,
   numeric,
   otherValueDate,
   parts,
+  pill,
   resourcePage,
   showFullTime,
-  showStatus,
   showTime,
   table,
+  toned,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
@@ -85,7 +87,7 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
       { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
       { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
       { title: 'Type', show: ({ account }) => account.account_type },
-      { title: 'Status', show: ({ account }) => showStatus(account.status) },
+      { title: 'Status', show: ({ account }) => pill(account.status) },
       numeric('Available', ({ account }) =>
         account.account_type === 'Loan' ? '' : amountText(availableBalance(account), account.currency),
       ),
@@ -100,7 +102,7 @@ function customer({ account, owner }: Owned): Html {
   return facts([
     ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, clientName(owner))}</strong>`],
     ['Account', html`${idLink(account.account_id, account.account_number)}, ${account.account_type}`],
-    ['Status', showStatus(account.status)],
+    ['Status', pill(account.status)],
     account.account_type === 'Loan'
       ? ['Still owed', html`<strong class="balance">${amountText(account.balance, account.currency)}</strong>`]
       : [
@@ -143,7 +145,7 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   if (!possible.includes(kind)) {
     const code = account.status === 'Active' ? 'invalid_account_type' : 'inactive_account';
     const reason = refusalText(code, { from: account });
-    return page(html`<p class="notice wrong" role="status">${reason}</p>${next('Another customer')}`);
+    return page(html`${notice('warning', reason)}${next('Another customer')}`);
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
@@ -208,8 +210,8 @@ export function summary(visit: PageRequest, sealed: string, instruction: Instruc
     ['Description', description],
     ['Value date', effective_date],
   ])}
-${effective_date !== undefined && effective_date !== bankDay(visit.now) && html`<p class="notice" role="status">The value date is not today’s: a second person may have to approve this first.</p>`}
-${isShort && html`<p class="notice wrong" role="alert">${refusalText('insufficient_funds', { from: counted })}</p>`}
+${effective_date !== undefined && effective_date !== bankDay(visit.now) && notice('info', 'The value date is not today’s: a second person may have to approve this first.')}
+${isShort && notice('error', refusalText('insufficient_funds', { from: counted }))}
 ${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${amountText(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
 }
 
@@ -243,7 +245,7 @@ function receiptOnce(parts: ReceiptParts, printedBy: string, copy: string): Html
   const { posting, id, title, owner, account, other, payee, balance, owed } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
-  return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} <span class="status active">✓ Posted</span></p>${facts(
+  return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
     [
       ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
       ['Customer', owner && clientName(owner)],
@@ -263,7 +265,7 @@ function receiptOnce(parts: ReceiptParts, printedBy: string, copy: string): Html
 
 /** Instead of a summary that was confirmed before: it cannot be posted a second time. */
 export const alreadyPosted = ({ id, title, created_at }: SearchHit): Html =>
-  html`<p class="notice" role="status"><strong>Already posted at ${showTime(created_at)}</strong>: ${title}. Nothing is posted again. Enter a second, equal slip as a new one.</p>
+  html`${notice('info', html`<strong>Already posted at ${showTime(created_at)}</strong>: ${title}. Nothing is posted again. Enter a second, equal slip as a new one.`)}
 <p class="actions">${next('Next customer')} <a href="${counterUrl}/receipts/${id}">Receipt</a></p>`;
 
 /** A link that has the focus, so that Enter continues. */

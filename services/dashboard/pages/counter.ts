@@ -13,6 +13,7 @@ import { typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIdempotencyKey, enteredIn, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { accountsOwnedBy, type Owned, readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
+import { notice } from '../html/show.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
   type CounterKind,
@@ -261,7 +262,7 @@ async function startCounter(visit: PageRequest): Promise<PageResult> {
     return {
       status: 400,
       content: html`${startForm(q)}
-<p class="notice wrong" role="alert">This cannot be searched for. Enter an account number, a phone number or a name.</p>`,
+${notice('error', 'This cannot be searched for. Enter an account number, a phone number or a name.')}`,
     };
   const { rows, clients } = found;
   const [only] = rows;
@@ -342,13 +343,11 @@ function notDone(
   if (status === 'Pending')
     return {
       title: 'Not known yet',
-      content: html`<p class="notice" role="status">The bank has not decided yet. Do not enter it again;
-open this page again in a moment.</p>${next('Next customer')}`,
+      content: html`${notice('info', 'The bank has not decided yet. Do not enter it again; open this page again in a moment.')}${next('Next customer')}`,
     };
   return {
     title: `${title}: refused`,
-    content: html`<p class="notice wrong" role="alert">It was refused, and nothing was moved.
-${refusalText(failure_code, parties)}</p>${next('Next customer')}`,
+    content: html`${notice('error', `It was refused, and nothing was moved. ${refusalText(failure_code, parties)}`)}${next('Next customer')}`,
   };
 }
 

@@ -19,7 +19,7 @@ import {
 } from '../html/forms.ts';
 import { addDownload, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { facts, loaded, numeric, parts, refreshed, showFullTime, table } from '../html/show.ts';
+import { facts, loaded, notice, numeric, parts, refreshed, showFullTime, table } from '../html/show.ts';
 
 /** The days of the books: the calendar, closing a day, and a closed day. */
 
@@ -63,7 +63,7 @@ const isDay = (text: string): boolean =>
 const wrongDay = (title: string, why: Html): PageResult => ({
   title,
   status: 400,
-  content: html`${bookParts('days')}<p class="notice wrong" role="alert">${why}</p>`,
+  content: html`${bookParts('days')}${notice('error', why)}`,
 });
 const notADay = (text: string): PageResult => wrongDay(text, html`This is not a day.`);
 
@@ -115,7 +115,10 @@ async function showCalendar(visit: PageRequest): Promise<PageResult> {
   const mayClose = person.scopes.has('books:close');
   const state = closed.last
     ? html`<p role="status">Closed up to <strong>${closed.last}</strong>. ${next === undefined ? 'Every day that has ended is closed.' : `${open === 1 ? 'One ended day is' : `${open} ended days are`} still open.`}</p>`
-    : html`<p class="notice" role="status">No day has been closed yet: the bank does not use closed days. The first closing may be that of any day that has ended; it closes all days before it too.</p>`;
+    : notice(
+        'info',
+        'No day has been closed yet: the bank does not use closed days. The first closing may be that of any day that has ended; it closes all days before it too.',
+      );
   return {
     title: `Days: ${monthText(month)}`,
     content: html`${bookParts('days')}${state}
@@ -197,7 +200,7 @@ async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult
   return {
     title,
     content: html`${bookParts('days')}<p role="alert">After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
-${mayRead && closed.last === undefined && html`<p class="notice">This is the first closing: it closes all days before ${day} too.</p>`}
+${mayRead && closed.last === undefined && notice('info', html`This is the first closing: it closes all days before ${day} too.`)}
 ${await showAffected(visit, day)}${mayRead && dayPreview(day)}${form}`,
   };
 }
@@ -211,7 +214,7 @@ async function take(visit: PageRequest): Promise<PageResult> {
   const shown = (query: 'closed' | 'asked', text: string): PageResult =>
     person.scopes.has('books:read')
       ? { redirectTo: `${dayUrl(date)}?${query}` }
-      : { title: date, content: html`<p class="notice" role="status">${text}</p>` };
+      : { title: date, content: notice('info', text) };
   try {
     const { data } = await api.post<DayClosing>('/admin/day-closings', { date }, enteredIdempotencyKey(visit));
     return waitingFor(data) ?? shown('closed', 'The day was closed.');
@@ -241,8 +244,11 @@ export async function showAffected({ api, person }: PageRequest, day: string): P
   }).length;
   const isAll = waiting !== undefined && waiting.next === undefined;
   if (affected === 0 && !isAll)
-    return html`<p class="notice wrong" role="status">It is not known how many requests with value dates up to this day wait for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, they can no longer be posted.</p>`;
-  return html`${affected > 0 && html`<p class="notice wrong" role="status">${!isAll && 'At least '}<strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, ${affected === 1 ? 'it' : 'they'} can no longer be posted.</p>`}`;
+    return notice(
+      'warning',
+      html`It is not known how many requests with value dates up to this day wait for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, they can no longer be posted.`,
+    );
+  return html`${affected > 0 && notice('warning', html`${!isAll && 'At least '}<strong>${affected}</strong> ${affected === 1 ? 'request with a value date up to this day waits' : 'requests with value dates up to this day wait'} for <a href="/admin/ui/approvals">approval</a>. Once the day is closed, ${affected === 1 ? 'it' : 'they'} can no longer be posted.`)}`;
 }
 
 /** The trial balance of a day as it is now, which is read after the page, because it reads all accounts. */
@@ -282,7 +288,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
     const after = await known(readClosed(visit));
     return {
       title,
-      content: html`${bookParts('days')}<div id="day">${query.has('closed') && html`<p class="notice" role="status">The day was closed.</p>`}
+      content: html`${bookParts('days')}<div id="day">${query.has('closed') && notice('success', 'The day was closed.')}
 <p>Closed ${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}.</p>
 <h2>Totals, by value date</h2>${totalsTable(data)}
 <h2>Hashes</h2>${facts([
@@ -297,7 +303,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
     if (!(error instanceof ApiRefused)) throw error;
     const wait = (text: string) => ({
       title: day,
-      content: html`${bookParts('days')}${refreshed('day', `${here}?asked`, 5, now, html`<p class="notice" role="status">${text}</p>`)}`,
+      content: html`${bookParts('days')}${refreshed('day', `${here}?asked`, 5, now, notice('info', text))}`,
     });
     if (error.problem.code === 'service_unavailable' && closedUpTo(error) !== undefined)
       return wait('The day is closed. Its totals are being calculated.');

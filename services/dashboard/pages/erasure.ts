@@ -9,7 +9,7 @@ import { addFormPage, checkConfirmed, confirmation, showForm, type Wrong } from 
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsOwnedBy, readAccountNumbers } from '../html/owners.ts';
-import { facts, idLink, numeric, showFullTime, showStatus, showTime, table } from '../html/show.ts';
+import { facts, idLink, notice, numeric, pill, showFullTime, showTime, table } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { addTask } from './tasks.ts';
 
@@ -54,7 +54,7 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
 
 /** The notice at the top of the client's page. */
 export function erasureNotice({ erased_at }: Client): Html {
-  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${showFullTime(erased_at)}). Their data can no longer be changed.</p>`}`;
+  return html`${erased_at !== undefined && notice('info', html`This client was erased (${showFullTime(erased_at)}). Their data can no longer be changed.`)}`;
 }
 
 /** The link on the client's page. */
@@ -102,7 +102,7 @@ function accountTable(accounts: readonly Account[]): Html {
     'Accounts',
     [
       { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
-      { title: 'Status', show: (row) => showStatus(row.status) },
+      { title: 'Status', show: (row) => pill(row.status) },
       numeric('Balance', (row) => amountText(row.balance, row.currency)),
       { title: 'First', show: (row) => html`<strong>${hindrance(row)}</strong>` },
     ],
@@ -138,7 +138,7 @@ async function standsAgainst({ code, details }: ApiProblem, visit: PageRequest):
 function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): PageResult {
   return {
     title: 'The client was erased',
-    content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">Remaining data of the client</a></p>
+    content: html`${notice('success', html`It was done, and cannot be undone. <a href="${clientUrl(client_id)}">Remaining data of the client</a>`)}
 ${facts([
   ['Notes on accounts', String(replaced.status_notes)],
   ['Approvals', String(replaced.approvals)],

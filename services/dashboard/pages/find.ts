@@ -7,7 +7,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { resourcePage, showTime, table } from '../html/show.ts';
+import { notice, resourcePage, showTime, table } from '../html/show.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -60,7 +60,7 @@ export function addFind(app: FastifyInstance): void {
       if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
       return {
         status: 400,
-        content: html`<p class="notice wrong" role="alert">This cannot be looked for: ${error.problem.message}.</p>${ofAmount(q, person, true)}${help}`,
+        content: html`${notice('error', html`This cannot be looked for: ${error.problem.message}.`)}${ofAmount(q, person, true)}${help}`,
       };
     }
   });

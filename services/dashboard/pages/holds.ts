@@ -14,10 +14,11 @@ import {
   facts,
   idLink,
   idText,
+  notice,
   numeric,
   ownNames,
+  pill,
   showFullTime,
-  showStatus,
   showTime,
   showUntil,
   table,
@@ -34,7 +35,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
     const hold = await readHold(visit);
     return {
       title: `Hold of ${amountText(hold.amount, hold.currency)}`,
-      content: html`${visit.query.has('released') && html`<p class="notice" role="status">The hold was released.</p>`}${holdPage(hold, await readOwnedAccount(visit, hold.account_id), visit.person)}`,
+      content: html`${visit.query.has('released') && notice('success', 'The hold was released.')}${holdPage(hold, await readOwnedAccount(visit, hold.account_id), visit.person)}`,
     };
   });
   addRelease(app, secrets);
@@ -105,7 +106,7 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
     'Holds',
     [
       { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, showTime(created_at)) },
-      { title: 'Status', show: ({ status }) => showStatus(status) },
+      { title: 'Status', show: ({ status }) => pill(status) },
       numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
       numeric('Captured', (row) => amountText(row.captured_amount, row.currency)),
       { title: 'Until', show: ({ expires_at }) => showUntil(expires_at) },
@@ -134,14 +135,14 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
   const { hold_id, currency, status } = hold;
   const mayRelease = status === 'Active' && scopes.has('holds:write');
   return html`${facts([
-    ['Status', showStatus(status)],
+    ['Status', pill(status)],
     ['Amount', html`<strong class="balance">${amountText(hold.amount, currency)}</strong>`],
     ['Captured', amountText(hold.captured_amount, currency)],
     ['Still held', status === 'Active' && html`<strong>${amountText(heldAmount(hold), currency)}</strong>`],
     ['Customer', owner && idLink(owner.client_id, clientName(owner))],
     [
       'Account',
-      html`${idLink(account.account_id, account.account_number)}, ${account.account_type}, ${showStatus(account.status)}`,
+      html`${idLink(account.account_id, account.account_number)}, ${account.account_type}, ${pill(account.status)}`,
     ],
     ['Reference', hold.reference],
     ['Description', hold.description],

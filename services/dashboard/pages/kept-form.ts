@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { html } from '#libs/service/html.ts';
 import { checkOwnForm, ForeignForm, requireVisit, sendPage, toSignIn } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
-import { facts, fieldWords } from '../html/show.ts';
+import { facts, fieldWords, notice } from '../html/show.ts';
 import { type Cookies, maxSealedLength } from '../session/cookies.ts';
 import { createSealer } from '../session/seal.ts';
 import type { Session } from '../session/session.ts';
@@ -66,7 +66,7 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
       const text = sealed === undefined ? undefined : sealer.open(sealed);
       const kept = text === undefined ? undefined : keptSchema.safeParse(JSON.parse(text)).data;
       if (!kept || kept.actor !== actor || kept.until_ms <= now()) return reply.redirect('/admin/ui', 303);
-      const content = html`<p class="notice" role="status">Your session had ended before this was sent. <strong>Nothing has been done yet.</strong></p>
+      const content = html`${notice('info', html`Your session had ended before this was sent. <strong>Nothing has been done yet.</strong>`)}
 ${facts(kept.fields.filter(isForPeople).map(([name, value]) => [fieldWords(name), value]))}
 <form method="post" action="${kept.url}">${csrfField(person.csrf)}${kept.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <div class="actions"><button autofocus>Send it now</button> <a href="/admin/ui">Leave it</a></div></form>`;

@@ -17,7 +17,7 @@ import {
 } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import { readAccount, readOwnedAccount } from '../html/owners.ts';
-import { desk, facts } from '../html/show.ts';
+import { desk, facts, notice } from '../html/show.ts';
 import { accountFacts, accountParts } from './account-views.ts';
 
 /** The limits of an account: the page that shows and changes them. */
@@ -80,7 +80,7 @@ async function draw(visit: PageRequest, values: URLSearchParams, wrong: Wrong): 
       : await showLimits(visit, account, values, wrong);
   return {
     title: `Limits of account ${account.account_number}`,
-    content: html`${accountParts(account.account_id, '/limits', visit.person)}${visit.query.has('saved') && html`<p class="notice" role="status">The limits were changed. They bind every later posting.</p>`}${desk('The account', accountFacts({ ...owned, lastChange: undefined }), content)}`,
+    content: html`${accountParts(account.account_id, '/limits', visit.person)}${visit.query.has('saved') && notice('success', 'The limits were changed. They bind every later posting.')}${desk('The account', accountFacts({ ...owned, lastChange: undefined }), content)}`,
   };
 }
 

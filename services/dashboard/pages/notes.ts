@@ -7,7 +7,7 @@ import { addFormPage, enteredIdempotencyKey, type Form, once, showField, type Wr
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
-import { showTime } from '../html/show.ts';
+import { notice, showTime } from '../html/show.ts';
 
 /** Notes of staff about clients and accounts. */
 
@@ -63,7 +63,7 @@ export async function notesAbout(visit: PageRequest, on: NotesOn, id: string, na
 
 /** The section of a client's or account's page with the latest notes and the form for a new one. */
 export async function showNotes(visit: PageRequest, on: NotesOn, id: string): Promise<Html> {
-  return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
+  return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && notice('success', 'The note is added.')}
 ${(await latestNotes(visit, on, id)) ?? (await noteList(visit, []))}
 ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
 }

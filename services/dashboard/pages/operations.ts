@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { facts, numeric, refreshed, showVerdict, table } from '../html/show.ts';
+import { facts, notice, numeric, refreshed, showVerdict, table } from '../html/show.ts';
 import { actionWords } from './approvals.ts';
 
 const url = '/admin/ui/operations';
@@ -28,7 +28,10 @@ export function showSwitchedOff({ four_eyes: { off, reason } }: Operations): Htm
   return (
     off.length > 0 &&
     reason !== null &&
-    html`<p class="notice wrong" role="status">No second person must approve: ${off.map((action) => actionWords[action]).join(', ')}. Reason: ${reason}</p>`
+    notice(
+      'warning',
+      html`No second person must approve: ${off.map((action) => actionWords[action]).join(', ')}. Reason: ${reason}`,
+    )
   );
 }
 
@@ -64,14 +67,17 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 
 function deadLetters(open: number | null): Html {
   if (open === null)
-    return html`<p class="notice wrong" role="status">The number of open dead letters is not known, because accounts does not respond.</p>`;
-  if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>`;
-  return html`<p class="notice wrong" role="status">${open} open: messages that could not be processed must be redriven or dropped, with <code>bank dead-letters</code>.</p>`;
+    return notice('warning', 'The number of open dead letters is not known, because accounts does not respond.');
+  if (Number(open) === 0) return notice('success', 'None is open.');
+  return notice(
+    'warning',
+    html`${open} open: messages that could not be processed must be redriven or dropped, with <code>bank dead-letters</code>.`,
+  );
 }
 
 /** Shows the lag per group and topic, with the partitions that are behind. */
 function lag(rows: readonly Lag[] | null): Html {
-  if (rows === null) return html`<p class="notice wrong" role="status">The broker does not report the lag.</p>`;
+  if (rows === null) return notice('warning', 'The broker does not report the lag.');
   const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];
   const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
   return table<Lag[]>(

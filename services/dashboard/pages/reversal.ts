@@ -10,7 +10,7 @@ import { addFormPage, enteredIn, showFields, showForm, valueDateField, type Wron
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { readOwnedAccount } from '../html/owners.ts';
-import { idLink } from '../html/show.ts';
+import { idLink, notice } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { availableBalance, refusalText } from './counter-instructions.ts';
 import { addTask, amountChange, type Change, consequences, type Entered } from './tasks.ts';
@@ -150,7 +150,7 @@ function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wro
   if (impossible !== undefined)
     return {
       title,
-      content: html`${consequences(planned)}<p class="notice wrong" role="status">${impossible}</p>
+      content: html`${consequences(planned)}${notice('warning', impossible)}
 <p><a href="${back}" role="button">To the transaction</a></p>`,
     };
   const reason = {

@@ -8,7 +8,7 @@ import type { Api } from '../api.ts';
 import { exportCsv } from '../html/csv.ts';
 import { addApiPage, addDownload, addPage, type PageRequest } from '../html/frame.ts';
 import { readAccount, readHolder } from '../html/owners.ts';
-import { desk, facts, showTime } from '../html/show.ts';
+import { desk, facts, notice, showTime } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
@@ -37,7 +37,7 @@ export function addStatement(app: FastifyInstance): void {
     return {
       title: `Statement of account ${statement.account_number}`,
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
-${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
+${document(statement, period, holder)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
 <p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });

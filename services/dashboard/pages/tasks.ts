@@ -8,7 +8,7 @@ import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { enteredIdempotencyKey } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
-import { changeTable, type Fact, facts } from '../html/show.ts';
+import { changeTable, type Fact, facts, notice } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -116,7 +116,7 @@ export function consequences({ facts: known, changes, warning }: Pick<Entered, '
   const rows = changes.map((change) => ({ ...change, what: html`<strong>${change.what}</strong>` }));
   const shown = changeTable('What will change', ['Now', 'Then'], rows);
   return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${shown}`}
-${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
+${warning !== undefined && notice('error', warning)}`;
 }
 
 /** The meaning of refusals that all tasks share, where it differs from the counter. */
@@ -134,6 +134,6 @@ const reasons: Record<string, string> = {
 };
 
 function refused(said: Html | string, again: string): Html {
-  return html`<div class="notice wrong" role="alert"><strong>It was refused, and nothing was done.</strong> ${said}</div>
+  return html`${notice('error', html`<strong>It was refused, and nothing was done.</strong> ${said}`)}
 <p class="actions"><a href="${again}" role="button" autofocus>Go back</a></p>`;
 }

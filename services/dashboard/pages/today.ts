@@ -6,7 +6,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import { visibleSections } from '../html/navigation.ts';
-import { loaded, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
+import { loaded, notice, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { showSwitchedOff } from './operations.ts';
 import { transactionsUrl } from './transactions.ts';
@@ -113,15 +113,14 @@ function servicesFigure({ services }: Operations): Figure {
 }
 
 function posted(totals: PostingTotals | undefined, day: string, scopes: ReadonlySet<string>): Html {
-  if (!totals)
-    return html`<p class="notice wrong" role="status">What was posted cannot be shown now: the ledger does not answer.</p>`;
+  if (!totals) return notice('warning', 'What was posted cannot be shown now: the ledger does not answer.');
   const list = (currency: string, more: Record<string, string> = {}) =>
     `${transactionsUrl}?${new URLSearchParams({ currency, from_day: day, ...more }).toString()}`;
   const link = (href: string, text: string) =>
     scopes.has('transactions:read') ? html`<a href="${href}">${text}</a>` : text;
   const money = (title: string, field: 'money_in' | 'money_out' | 'transferred') =>
     numeric<Total>(title, (row) => moneyText(row[field], row.currency));
-  return html`${!totals.complete && html`<p class="notice" role="status">There were too many postings to count. These are the postings since ${showTime(totals.counted_from)}.</p>`}${table<Total>(
+  return html`${!totals.complete && notice('info', html`There were too many postings to count. These are the postings since ${showTime(totals.counted_from)}.`)}${table<Total>(
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },

@@ -20,12 +20,13 @@ import {
   facts,
   idLink,
   idText,
+  notice,
   numeric,
   otherValueDate,
   ownNames,
+  pill,
   showFullTime,
   showPosted,
-  showStatus,
   table,
   totalText,
 } from '../html/show.ts';
@@ -49,7 +50,7 @@ export function addTransactions(app: FastifyInstance): void {
     ]);
     return {
       title: `${transactionTitle(data)} ${showMoney(data)}`,
-      content: html`${visit.query.has('reversed') && html`<p class="notice" role="status">The reversal was posted.</p>`}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
+      content: html`${visit.query.has('reversed') && notice('success', 'The reversal was posted.')}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
     };
   });
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
@@ -92,7 +93,7 @@ const link = (id: string | undefined) => id !== undefined && idLink(id);
 /** The properties of a posting, with its own ones in the middle. */
 function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: readonly Fact[]): Html {
   return facts([
-    ['Status', showStatus(row.status)],
+    ['Status', pill(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
     ['Amount', html`<strong>${showMoney(row)}</strong>${direction}`],
     ...own,
@@ -201,7 +202,7 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
       { title: 'Event', show: (row) => html`<span class="wide">${row.type}</span>` },
       { title: 'ce_id', show: (row) => html`<code class="long">${row.ce_id}</code>` },
       { title: 'Topic', show: (row) => row.topic },
-      { title: 'State', show: ({ state }) => showStatus(state === 'not_kept' ? 'no longer kept' : state) },
+      { title: 'State', show: ({ state }) => pill(state, state === 'not_kept' ? 'no longer kept' : state) },
       { title: 'Recorded', show: ({ recorded_at }) => (recorded_at === null ? '–' : moment(recorded_at, since)) },
       { title: 'Published', show: ({ published_at }) => (published_at === null ? '–' : moment(published_at, since)) },
     ],
@@ -307,7 +308,7 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
       {
         title: 'Status',
         show: (row) =>
-          html`${showStatus(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
+          html`${pill(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
       },
       {
         title: 'Reference',

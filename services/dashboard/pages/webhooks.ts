@@ -6,7 +6,7 @@ import { enteredIdempotencyKey, once } from '../html/forms.ts';
 import { addForm, type PageRequest } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type Sorting } from '../html/lists.ts';
-import { facts, idLink, idText, showFullTime, showStatus, showTime, table, tags } from '../html/show.ts';
+import { facts, idLink, idText, notice, pill, showFullTime, showTime, table, tags } from '../html/show.ts';
 
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
@@ -54,7 +54,7 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
     [
       { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, showTime(created_at)) },
       { title: 'Receiver', show: (row) => html`<span class="long">${row.url}</span>` },
-      { title: 'Status', show: ({ status }) => showStatus(status) },
+      { title: 'Status', show: ({ status }) => pill(status) },
       { title: 'Event types', show: ({ event_types }) => tags(event_types) },
       { title: 'Failing since', show: ({ failing_since }) => showTime(failing_since) },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
@@ -66,10 +66,10 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
 
 async function webhookPage(webhook: Webhook, visit: PageRequest): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
-  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
+  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && notice('info', 'It is being sent. Reload this page to see the response.')}
 ${facts([
   ['Receiver', webhook.url],
-  ['Status', showStatus(webhook.status)],
+  ['Status', pill(webhook.status)],
   ['Event types', tags(webhook.event_types)],
   ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
   ['Description', webhook.description],
@@ -100,7 +100,7 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
         title: 'Event',
         show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
       },
-      { title: 'Status', show: ({ status }) => showStatus(status) },
+      { title: 'Status', show: ({ status }) => pill(status) },
       { title: 'Attempts', show: attemptList },
       { title: 'Next attempt', show: ({ next_attempt_at }) => showTime(next_attempt_at) },
       {
