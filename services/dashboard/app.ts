@@ -10,7 +10,7 @@ import { addUploads, readBody, readFields } from './html/upload.ts';
 import type { DashboardMetrics } from './metrics.ts';
 import { addAccounts } from './pages/accounts.ts';
 import { addApiKeys } from './pages/api-keys.ts';
-import { addApprovals } from './pages/approvals.ts';
+import { addApprovals, noteLooking } from './pages/approvals.ts';
 import { addAudit } from './pages/audit.ts';
 import { addBatches } from './pages/batches.ts';
 import { addBooks } from './pages/books.ts';
@@ -34,6 +34,7 @@ import { createErrorPages } from './problems.ts';
 import { Refused } from './refusals.ts';
 import { createCookie } from './session/cookies.ts';
 import { createIssuer } from './session/issuer.ts';
+import { createLooked } from './session/looked.ts';
 import { createSessions } from './session/session.ts';
 
 export interface AppDependencies {
@@ -115,6 +116,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const sessions = createSessions({ secrets: deps.sessionSecrets, now });
   const issuer = createIssuer({ ...deps, redirectUri: `${origin}/admin/callback` });
   const callApi = createApi(deps.api);
+  const looked = createLooked(createCookie('bank_looked', isSecure));
   const keepConnection = (reply: FastifyReply): void => {
     if (!isDraining()) reply.removeHeader('connection');
   };
@@ -126,7 +128,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     // No browser may send its next request on a connection that is about to be closed.
     if (isDraining()) reply.header('connection', 'close');
   });
-  app.addHook('onRequest', openSession({ ...deps, sessions, cookie, callApi }));
+  app.addHook('onRequest', openSession({ ...deps, sessions, cookie, looked, callApi }));
   app.addHook('onResponse', async (request, reply) => {
     markAnswered(request.raw);
     metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
@@ -158,6 +160,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     callApi,
     loginCookie: createCookie('bank_login', isSecure),
   });
+  noteLooking(app, looked);
   for (const add of everything) add(app, deps.sessionSecrets);
   addPage(app, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
     throw notFound();

@@ -8,6 +8,7 @@ import type { Html } from '#libs/service/html.ts';
 import type { Api, ApiDocument, createApi } from '../api.ts';
 import { logRefused, Refused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
+import type { Looked } from '../session/looked.ts';
 import type { Session, Sessions } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
 import { type Person, renderPage } from './layout.ts';
@@ -54,6 +55,8 @@ export interface PageRequest {
   id: string;
   params: Record<string, string>;
   query: URLSearchParams;
+  /** When the person last looked at what was decided about their requests, in ms; undefined: unknown (looked.ts). */
+  lookedMs: number | undefined;
   /** The fields that a form sent; empty for a page. */
   fields: URLSearchParams;
 }
@@ -81,6 +84,7 @@ const contentPolicy = [
 export interface FrameOptions {
   sessions: Sessions;
   cookie: Cookies;
+  looked: Looked;
   callApi: ReturnType<typeof createApi>;
   logger: Logger;
   now: () => number;
@@ -90,7 +94,7 @@ export interface FrameOptions {
  * Returns a hook that sets the headers of every page, and opens the session where one is required. Whether its token is
  * still valid is for the API to say, which every page asks (problems.ts).
  */
-export function openSession({ sessions, cookie, callApi, logger, now }: FrameOptions) {
+export function openSession({ sessions, cookie, looked, callApi, logger, now }: FrameOptions) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer, browsers send `Origin: null` with our own forms.
     reply.headers({
@@ -121,6 +125,7 @@ export function openSession({ sessions, cookie, callApi, logger, now }: FrameOpt
       id: encodeURIComponent(Object.values(params)[0] ?? ''),
       params,
       query: url.searchParams,
+      lookedMs: looked.read(request.headers, session.actor),
       fields: new URLSearchParams(),
     };
     // A page that refreshes itself does not count as use, so that the session expires when nobody uses it.

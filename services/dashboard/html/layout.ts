@@ -71,7 +71,7 @@ const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audi
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
   return html`<a class="brand" href="/admin/ui">${bankName()}</a>
-<nav aria-label="Sections"><ul>${visibleSections(scopes).map(({ url, title, count }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}${count && scopes.has(count.scope) && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`)}</ul></nav>
+<nav aria-label="Sections"><ul>${visibleSections(scopes).map(({ url, title, count }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}${count && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`)}</ul></nav>
 ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button class="secondary">Find</button></form></search>`}
 <form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="secondary">Sign out</button></form>`;
 }

@@ -7,8 +7,8 @@ export interface Section {
   about: string;
   /** null: everybody who is signed in. If there are several, any of them is sufficient. */
   scope: Scope | readonly Scope[] | null;
-  /** The source of the number beside the link, for people who have this scope. */
-  count?: { url: string; id: string; scope: Scope };
+  /** The source of the numbers beside the link. */
+  count?: { url: string; id: string };
 }
 
 /** The scopes of people who can request something that needs an approval, or decide about it. */
@@ -58,7 +58,7 @@ const navigation: readonly Section[] = [
     title: 'Approvals',
     about: 'Requests that need a second person, and their outcome.',
     scope: approvalScopes,
-    count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals', scope: 'approvals:write' },
+    count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals' },
   },
   {
     url: '/admin/ui/books',

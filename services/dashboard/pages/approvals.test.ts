@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setBankFormats } from '#libs/service/formats.ts';
-import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { issuer, testDashboard } from '../test/test-dashboard.ts';
+import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
+import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** Approvals without a browser: what is shown to whom, and what a decision sends. The person is ada. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, Answer>;
+let answers: Answers;
 
 const approval_id = `apr_${'a'.repeat(32)}`;
 const url = `/admin/ui/approvals/${approval_id}`;
@@ -40,7 +40,7 @@ const shownAs = (changes: object, has_unread_key = false) =>
 const all = 'approvals:write accounts:read transactions:write';
 
 beforeAll(async () => {
-  made = await testDashboard(({ name }) => answers[name] ?? 'no_reply');
+  made = await testDashboard(answering(() => answers));
 });
 beforeEach(() => {
   answers = {
@@ -88,17 +88,49 @@ describe('approvals', () => {
     expect(lastList()).toMatchObject(filters);
   });
 
-  it('do not wait for people who cannot decide; the navigation counts those who can', async () => {
+  it('do not wait for people who cannot decide; the navigation counts those that wait for those who can', async () => {
     const asker = made.signedIn('transactions:write');
     expect((await asker.get('/admin/ui/approvals')).headers.location).toBe('/admin/ui/approvals/mine');
     expect((await asker.get('/admin/ui/approvals/mine')).body).not.toContain('Waiting for me');
-    expect((await asker.get('/admin/ui')).body).not.toContain('approvals/count');
+    expect((await asker.get('/admin/ui/approvals/count')).body).not.toContain('class="count">1<');
     const { get } = made.signedIn(all);
     expect((await get('/admin/ui/approvals')).body).toContain('hx-get="/admin/ui/approvals/count"');
     expect((await get('/admin/ui/approvals/count')).body).toContain('<strong class="count">1</strong>');
-    expect(lastList()).toMatchObject({ status: 'Waiting', requested_by: 'others' });
+    const asked = made.sent.filter(({ headers }) => headers['ce_type']?.includes('list_approvals')).slice(-2);
+    expect(asked.map(({ value }) => JSON.parse(String(value)))).toContainEqual(
+      expect.objectContaining({ status: 'Waiting', requested_by: 'others' }),
+    );
     answers['list_approvals'] = refused('service_unavailable');
     expect((await get('/admin/ui/approvals/count')).statusCode).toBe(200);
+  });
+
+  it('that were decided are counted in the navigation until their person looks at them', async () => {
+    const at = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+    const decided = (status: string, minutes: number) => ({ ...waiting, status, decided_at: at(minutes) });
+    const asked = [
+      waiting,
+      decided('Approved', 1),
+      decided('Rejected', 30),
+      decided('Expired', 60),
+      decided('Approved', 25 * 60),
+    ];
+    answers['list_approvals'] = (data) => ok({ items: data['requested_by'] === 'me' ? asked : [] });
+    const { get } = made.signedIn('transactions:write');
+    const count = async (cookie?: string) => {
+      const { body } = await get('/admin/ui/approvals/count', cookie === undefined ? {} : { cookie });
+      return /<strong class="count">([^<]*)</.exec(body)?.[1];
+    };
+    expect(await count()).toBe('3 decided');
+    const { headers } = await get('/admin/ui/approvals/mine');
+    const mark = [headers['set-cookie']].flat().find((one) => one?.startsWith('bank_looked='));
+    const [looked = ''] = mark?.split(';') ?? [];
+    expect(mark).toContain('HttpOnly; SameSite=Lax; Max-Age=');
+    const { cookie } = made.signedIn('transactions:write');
+    expect(await count(`${cookie}; ${looked}`)).toBeUndefined();
+    const earlier = looked.replace(/\.\d+$/, `.${Date.now() - 10 * 60_000}`);
+    expect(await count(`${cookie}; ${earlier}`)).toBe('1 decided');
+    const ofAnother = earlier.replace(/=.{16}/, `=${'0'.repeat(16)}`);
+    expect(await count(`${cookie}; ${ofAnother}`)).toBe('3 decided');
   });
 
   it('show the state before and after, with the current and the future balance, and can be decided by somebody else', async () => {

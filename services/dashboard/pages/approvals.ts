@@ -1,5 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
+import {
+  type Approval,
+  type ApprovalAction,
+  approvalActions,
+  approvalLifetimeMs,
+  approvalStatus,
+} from '#libs/contracts/approvals.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -30,6 +36,7 @@ import {
   table,
   tags,
 } from '../html/show.ts';
+import type { Looked } from '../session/looked.ts';
 import { shownOnce } from './api-keys.ts';
 import { findEffects } from './approval-effects.ts';
 import { accountsOf, amountOf, clientsOf, readSubjects, type Subjects, showSubject } from './approval-subjects.ts';
@@ -202,10 +209,31 @@ export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<s
   return `${data.length}${data.length === mostCounted ? '+' : ''}`;
 }
 
-/** The number in the navigation, which loads it. If it cannot be read, it is omitted. */
+/**
+ * Returns how many of the person's requests were decided, or have expired, since they last looked at them; of the last 24 hours if
+ * that is unknown. A request is decided within 24 hours or expires, so no earlier one counts.
+ */
+async function countDecided({ api, lookedMs, now }: PageRequest): Promise<string> {
+  const { data } = await api.get<Approval[]>(`${path}?requested_by=me&limit=${mostCounted}`);
+  const sinceMs = lookedMs ?? now - approvalLifetimeMs;
+  const decided = data.filter(({ decided_at }) => decided_at !== null && Date.parse(decided_at) > sinceMs);
+  return `${decided.length}${decided.length === mostCounted ? '+' : ''}`;
+}
+
+/** Remembers that the person has looked at their own requests. */
+export function noteLooking(app: FastifyInstance, looked: Looked): void {
+  app.addHook('onSend', async ({ routeOptions, visit }, reply) => {
+    if (routeOptions.url === own && visit && reply.statusCode === 200) looked.write(reply, visit.actor, visit.now);
+  });
+}
+
+/** The numbers in the navigation, which loads them. One that cannot be read is omitted. */
 async function showCount(visit: PageRequest): Promise<Html> {
-  const waiting = (await known(countWaiting(visit))) ?? '0';
-  return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
+  const [waiting = '0', decided = '0'] = await Promise.all([
+    visit.person.scopes.has('approvals:write') ? known(countWaiting(visit)) : '0',
+    known(countDecided(visit)),
+  ]);
+  return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}${decided !== '0' && html` <strong class="count">${decided} decided</strong>`}</span>`;
 }
 
 type ShownApproval = Approval & { api_key?: string };
