@@ -69,7 +69,7 @@ test('at five times the capacity requests are refused immediately or answered, m
   );
 
   // A 202 counts as a response for requests that were accepted before the load could be measured.
-  expect(Object.keys(countBy(flood)).filter((status) => !['201', '202', '503'].includes(status))).toEqual([]);
+  expect(flood.filter(({ status }) => ![201, 202, 503].includes(status))).toEqual([]);
   expect(refused.length).toBeGreaterThan(0.3 * flood.length);
   expect(
     refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"')),

@@ -18,7 +18,7 @@ export interface Load {
 
 export interface Shot {
   key: string;
-  /** 0 means that there was no response because the connection failed. */
+  /** 0 means that there was no response because the connection failed; then the body says why. */
   status: number;
   retryAfter: string | undefined;
   body: string;
@@ -66,6 +66,8 @@ function send({ baseUrl, headers, shot }: Load, agent: Agent, n: number): Promis
   return new Promise((resolve) => {
     const done = (status: number, retryAfter?: string, text = '') =>
       resolve({ key, status, retryAfter, body: text, sentAt, tookMs: performance.now() - sentAt });
+    const fail = (error: Error) =>
+      done(0, undefined, `${error.message} after ${(performance.now() - sentAt).toFixed(0)} ms`);
     const call = request(
       baseUrl + path,
       {
@@ -78,11 +80,11 @@ function send({ baseUrl, headers, shot }: Load, agent: Agent, n: number): Promis
         let text = '';
         response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
         response.on('end', () => done(response.statusCode ?? 0, response.headers['retry-after'], text));
-        response.on('error', () => done(0));
+        response.on('error', fail);
       },
     );
     call.on('timeout', () => call.destroy(new Error('no response')));
-    call.on('error', () => done(0));
+    call.on('error', fail);
     call.end(JSON.stringify(body));
   });
 }
