@@ -52,7 +52,8 @@ export function markAnswered({ socket }: IncomingMessage): void {
   bytesAnswered.set(socket, socket.bytesRead);
 }
 
-function connectionState(socket: Socket): 'unfinished' | 'idle' | 'working' {
+/** Reports whether a connection has a request that has not arrived completely, none, or one that is being answered. */
+export function connectionState(socket: Socket): 'unfinished' | 'idle' | 'working' {
   const underWay = responseUnderWay(socket);
   if (underWay) return underWay.req.complete ? 'working' : 'unfinished';
   return socket.bytesRead > (bytesAnswered.get(socket) ?? 0) ? 'unfinished' : 'idle';

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -75,6 +76,21 @@ test.each([
 test('a request without Host is 401 without credentials, and 400 with them', async () => {
   expect(parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).status).toBe(401);
   expect(parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`)).status).toBe(400);
+});
+
+test('a request that arrived in time is answered, however late this process reads it', async () => {
+  const late = await testApp(async () => 'not_sent' as const);
+  await late.app.listen({ host: '127.0.0.1', port: 0 });
+  late.app.server.headersTimeout = 300;
+  const socket = connect((late.app.server.address() as AddressInfo).port, '127.0.0.1');
+  await once(late.app.server, 'connection');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  // Longer than the second between two checks of connections.
+  for (const until = performance.now() + 1_500; performance.now() < until; );
+  const [bytes] = (await once(socket, 'data')) as [Buffer];
+  expect(parse(String(bytes)).status).toBe(401);
+  socket.destroy();
+  await late.app.close();
 });
 
 test('a body shorter than its Content-Length, and invalid chunks, are 400', async () => {

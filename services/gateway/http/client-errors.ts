@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { responseUnderWay } from '#libs/service/connections.ts';
+import { connectionState, responseUnderWay } from '#libs/service/connections.ts';
 import { plainAddress } from '#libs/service/networks.ts';
 import { writeRefused } from '#libs/service/refused-requests.ts';
 import { errorContent } from './errors.ts';
@@ -32,12 +32,19 @@ export function forgetLatest({ socket, complete }: IncomingMessage): void {
  * only that request is answered before the connection is closed. A request that was answered before its body failed
  * gets no second response. `request`: the request, if it was parsed.
  */
-export function answerClientError(
-  logger: Logger,
-  error: Error & { code?: string; rawPacket?: unknown },
-  socket: Socket,
-  request?: IncomingMessage,
-): void {
+export function answerClientError(logger: Logger, error: ClientError, socket: Socket, request?: IncomingMessage): void {
+  if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') return answer(logger, error, socket, request);
+  // A busy process notices the time before the bytes that have arrived, which are read before the next `setImmediate`.
+  const { bytesRead } = socket;
+  setImmediate(() => {
+    const isReceived = socket.bytesRead > bytesRead && connectionState(socket) !== 'unfinished';
+    if (!isReceived) answer(logger, error, socket, request);
+  });
+}
+
+type ClientError = Error & { code?: string; rawPacket?: unknown };
+
+function answer(logger: Logger, error: ClientError, socket: Socket, request: IncomingMessage | undefined): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   if (!socket.writable) return void socket.destroy();
   const last = latest.get(socket);
