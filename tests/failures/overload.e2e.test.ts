@@ -10,8 +10,8 @@ import { eventually, useBank } from '../support/world.ts';
  * machine can generate the load.
  */
 const seconds = Number(process.env['OVERLOAD_SECONDS'] ?? 10);
-const world = useBank({ env: { BATCH_MAX: '10', MAX_CONNECTIONS: '100000' } });
-const slowDatabase = `create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.04); return null; end';
+const world = useBank({ env: { BATCH_MAX: '8', MAX_CONNECTIONS: '100000' } });
+const slowDatabase = `create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.06); return null; end';
   create trigger slow after insert on transactions for each statement execute function slow()`;
 
 function deposits(accounts: string[], run: string): Omit<Load, 'seconds'> {
