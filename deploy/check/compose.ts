@@ -26,12 +26,11 @@ export const compose: Part = {
     const composed = await start(check);
     const { password, issuer } = await smoke(check, composed);
     await check.step('the dashboard redirects to the sign-in', async () => {
-      const response = await fetch(`${composed.dashboardUrl}/admin`);
+      const response = await fetch(`${composed.dashboardUrl}/admin/ui`, { redirect: 'manual' });
+      const location = response.headers.get('location');
       expect(
-        response.status === 200 &&
-          response.url.startsWith(`${composed.dashboardUrl}/admin`) &&
-          (await response.text()).includes('Sign in'),
-        `GET /admin led to ${response.url}, ${response.status}`,
+        response.status === 303 && location?.startsWith('/admin/login?') === true,
+        `GET /admin/ui led to ${location}, ${response.status}`,
       );
     });
     await signIn(check, { dashboardUrl: composed.dashboardUrl, issuer, password });

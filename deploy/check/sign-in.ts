@@ -35,7 +35,6 @@ export async function signIn(
 ): Promise<void> {
   await inBrowser(check, 'a person signs in to the dashboard', async (page) => {
     await page.goto(`${dashboardUrl}/admin`);
-    await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL(`${issuer}/**`);
     await page.getByLabel('User name').fill('admin');
     await page.getByLabel('Password', { exact: true }).fill(password);

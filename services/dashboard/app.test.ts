@@ -2,20 +2,22 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
-import { ok, samples } from '../gateway/test/test-app.ts';
+import { ids, ok, samples } from '../gateway/test/test-app.ts';
 import { ownPath } from './pages/sign-in.ts';
-import { issuer, testDashboard } from './test/test-dashboard.ts';
+import { type Answers, answering, issuer, testDashboard } from './test/test-dashboard.ts';
 
 /** The dashboard's frame without a browser: who gets in, what forms are taken, what headers pages have. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
 const signedIn = (scope: string) => made.signedIn(scope);
 
 beforeAll(async () => {
-  made = await testDashboard(({ name }) =>
-    name === 'list_api_keys'
-      ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] })
-      : 'no_reply',
-  );
+  const answers: Answers = {
+    list_api_keys: ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] }),
+    list_accounts: ok({ items: [samples.master] }),
+    get_ledger_accounts: ok([samples.ledger]),
+    list_clients: ok({ items: [samples.client] }),
+  };
+  made = await testDashboard(answering(() => answers));
 });
 afterAll(() => made.app.close());
 
@@ -42,7 +44,7 @@ describe('without a session', () => {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       payload: 'name=x',
     });
-    expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login']);
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login?lost']);
     expect(made.sent).toHaveLength(before);
   });
 
@@ -54,7 +56,7 @@ describe('without a session', () => {
 
   it('/admin redirects to the dashboard; the sign-in page and static files are public', async () => {
     expect((await made.app.inject('/admin')).headers.location).toBe('/admin/ui');
-    const page = await made.app.inject('/admin/login');
+    const page = await made.app.inject('/admin/login?signed_out');
     expect(page.statusCode).toBe(200);
     const files = [...page.body.matchAll(/(?:href|src)="(\/admin\/assets\/[^"]+)"/g)].map((match) => match[1] ?? '');
     expect(files).toHaveLength(4);
@@ -125,7 +127,7 @@ describe('a page', () => {
     const over = await get('/admin/ui', { cookie: 'bank_session=', 'hx-request': 'true' });
     expect([over.statusCode, over.headers['hx-redirect'], over.headers.location]).toEqual([
       204,
-      '/admin/login',
+      '/admin/login?ended',
       undefined,
     ]);
   });
@@ -269,10 +271,15 @@ describe('a form sent after the end of its session', () => {
     expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login?to=%2Fadmin%2Fui%2Fkept-form']);
     expect(made.sent).toHaveLength(sent);
     const kept = cookieIn(answer.headers['set-cookie']);
+    const signInPage = async (cookie: string) =>
+      await made.app.inject({ url: String(answer.headers.location), headers: { cookie } });
+    expect((await signInPage(`bank_form=${kept}`)).body).toContain('the form is kept</strong> for ten minutes');
+    expect((await signInPage('')).headers.location).toBe('/admin/login/start?to=%2Fadmin%2Fui%2Fkept-form');
     const again = signedIn('clients:write');
     const { body } = await again.get('/admin/ui/kept-form', { cookie: `${again.cookie}; bank_form=${kept}` });
     expect(body).toContain('Nothing has been done yet.');
-    expect(body).toContain('<dt>First name</dt><dd>Grace &lt;b&gt;</dd>');
+    expect(body).toContain('<dt>What</dt><dd>Create a client</dd>');
+    expect(body).toContain('<dt>First name</dt><dd><span class="lines">Grace &lt;b&gt;</span></dd>');
     expect(body).not.toContain('<dt>Idempotency key</dt>');
     expect(body).toContain(
       `<form method="post" action="${form}"><input type="hidden" name="csrf_token" value="${again.session.csrf}">`,
@@ -299,11 +306,34 @@ describe('a form sent after the end of its session', () => {
     expect(cookieIn(hers.headers['set-cookie'])).not.toBe('');
   });
 
+  it('names its account and client; one that confirms a summary leads to the summary', async () => {
+    const teller = 'accounts:read clients:read transactions:write';
+    const { session, post } = signedIn(teller);
+    const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
+    const back = async (url: string, fields: Record<string, string>) => {
+      const { headers } = await post(url, { ...fields, csrf_token: session.csrf }, { cookie });
+      return signedIn(teller).get('/admin/ui/kept-form', {
+        cookie: `${signedIn(teller).cookie}; bank_form=${cookieIn(headers['set-cookie'])}`,
+      });
+    };
+    const { body } = await back(`/admin/ui/counter/${ids.account}/deposit`, { amount: '321.50', description: 'Rent' });
+    for (const fact of [
+      '<dt>What</dt><dd>Deposit</dd>',
+      'SAV-1</a>, Savings, 10.50 USD</dd>',
+      '<dt>Client</dt><dd><a href',
+      '<span class="lines">321.50</span>',
+      '<span class="lines">Rent</span>',
+    ])
+      expect(body).toContain(fact);
+    const summary = await back('/admin/ui/counter/summary', { of: 'sealed' });
+    expect(summary.headers.location).toBe('/admin/ui/counter/summary?of=sealed');
+  });
+
   it('is also kept if a page in another window has refreshed itself meanwhile', async () => {
     const { get, session } = signedIn('books:read');
     const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
     const refreshed = await get('/admin/ui/today', { cookie, 'hx-request': 'true' });
-    expect(refreshed.headers['hx-redirect']).toBe('/admin/login');
+    expect(refreshed.headers['hx-redirect']).toBe('/admin/login?ended');
     expect(refreshed.headers['set-cookie']).toBeUndefined();
     expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toContain('bank_session=;');
   });
@@ -318,7 +348,7 @@ describe('a form sent after the end of its session', () => {
       [{ ...own, first_name: 'x'.repeat(4000) }, {}],
     ] as const) {
       const answer = await post(form, fields, { ...headers, cookie });
-      expect([answer.headers.location, cookieIn(answer.headers['set-cookie'])]).toEqual(['/admin/login', '']);
+      expect([answer.headers.location, cookieIn(answer.headers['set-cookie'])]).toEqual(['/admin/login?lost', '']);
     }
   });
 });

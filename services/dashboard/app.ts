@@ -95,6 +95,9 @@ const serverOptions = {
 /** More than the staff of a bank need at once. One address may have a tenth, except the proxies. */
 const maxConnections = 2_000;
 
+/** Sign-ins that a browser can begin side by side. */
+const loginCookies = 8;
+
 const securityHeaders = {
   'cache-control': 'no-store',
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
@@ -140,13 +143,13 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   );
   app.addHook('preHandler', createFormCheck(origin));
   addUploads(app);
-  const keepForm = addKeptForm(app, {
+  const keptForms = addKeptForm(app, {
     secrets: deps.sessionSecrets,
     cookie: createCookie('bank_form', isSecure),
     origin,
     now,
   });
-  app.setErrorHandler(createErrorPages({ ...deps, keepConnection, keepForm, cookie }));
+  app.setErrorHandler(createErrorPages({ ...deps, keepConnection, keepForm: keptForms.keep, cookie }));
   app.setNotFoundHandler(() => {
     throw notFound();
   });
@@ -158,7 +161,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     sessions,
     cookie,
     callApi,
-    loginCookie: createCookie('bank_login', isSecure),
+    loginCookie: (state) => createCookie(`bank_login_${state.charCodeAt(0) % loginCookies}`, isSecure),
+    hasKeptForm: keptForms.has,
   });
   noteLooking(app, looked);
   for (const add of everything) add(app, deps.sessionSecrets);

@@ -34,7 +34,8 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       await page.getByRole('row', { name: /VLT-KES Vault 7.00/ }).waitFor();
       await context.clearCookies();
       await page.evaluate("htmx.trigger('#books', 'refresh')");
-      await page.waitForURL('**/admin/login');
+      await page.waitForURL('**/admin/login?ended');
+      await page.getByText('Your session has ended').waitFor();
       expect(complaints).toEqual([]);
     });
 

@@ -17,9 +17,6 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
     it('leads from any page to the issuer and back to that page; neither scripts nor other sites get the session’s cookie', async () => {
       const { page, context, complaints } = await open();
       await page.goto(ui('/api-keys'));
-      expect(await heading(page)).toBe('Sign in');
-      await expectFine(page, 'sign-in');
-      await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByLabel('User name').waitFor();
       await look(page, 'issuer');
       await enterPassword(page, 'admin');
@@ -127,7 +124,9 @@ export function testSignOut({ world, open }: Dashboard): void {
       const cookie = await cookieHeader(context);
       expect([await statusOfCopy(cookie, 0), await statusOfCopy(cookie, 1)]).toEqual([200, 200]);
       await page.getByRole('button', { name: 'Sign out' }).click();
+      // Nobody is signed in again without asking for it.
       await page.getByText('You are signed out.').waitFor();
+      await expectFine(page, 'signed-out');
       expect(await statusOfCopy(cookie, 0)).toBe(303);
       await eventually(async () => (await statusOfCopy(cookie, 1)) === 303, 2000);
       expect(complaints).toEqual([]);
@@ -144,6 +143,42 @@ export function testSignOut({ world, open }: Dashboard): void {
       expect(session.map(({ action }) => action)).toEqual(['sign_out', 'sign_in']);
       await world.bank.process('gateway-2').restart();
       expect(await statusOfCopy(cookie, 1)).toBe(303);
+    });
+  });
+
+  describe('the end of a session', () => {
+    it('is announced while somebody looks on, and can be put off; another tab’s use counts; nothing entered is lost', async () => {
+      const { page, context, complaints } = await open();
+      await signIn(page, front(), 'officer');
+      await page.clock.install();
+      await page.goto(`${front()}/admin/ui/clients/new`);
+      const warning = page.getByRole('dialog', { name: 'Your session' });
+      await page.clock.fastForward('24:00');
+      expect(await warning.count()).toBe(0);
+      await page.clock.fastForward('01:30');
+      await warning.getByText('ends in 5 minutes').or(warning.getByText('ends in 4 minutes')).waitFor();
+      await expectFine(page, 'session-end');
+      expect(await warning.locator(':focus').innerText()).toBe('Stay signed in');
+      await page.keyboard.press('Enter');
+      await warning.waitFor({ state: 'hidden' });
+      // A second tab of the same browser is used after 25 minutes more.
+      await page.clock.fastForward('24:00');
+      const tab = await context.newPage();
+      await tab.clock.install({ time: await page.evaluate<number>('Date.now()') });
+      await tab.goto(`${front()}/admin/ui`);
+      await page.clock.fastForward('10:00');
+      expect(await warning.count()).toBe(0);
+      await tab.close();
+      // Somebody who types is there.
+      await page.locator('main').getByLabel('First name').fill('Kept');
+      await page.clock.fastForward('16:00');
+      await warning.waitFor();
+      await page.clock.fastForward('06:00');
+      await warning.getByText('Your session has ended. What you have entered').waitFor();
+      await expectFine(page, 'session-ended');
+      await page.keyboard.press('Escape');
+      expect(await page.locator('main').getByLabel('First name').inputValue()).toBe('Kept');
+      expect(complaints).toEqual([]);
     });
   });
 
@@ -165,7 +200,8 @@ export function testSignOut({ world, open }: Dashboard): void {
       await signIn(elsewhere.page, front(), 'officer');
       await eventually(async () => (await statusOfCopy(cookie, 0)) === 303);
       await page.keyboard.press('Enter');
-      await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+      await page.getByText('the form is kept').waitFor();
+      await expectFine(page, 'sign-in');
       await page.getByRole('button', { name: 'Sign in' }).focus();
       await page.keyboard.press('Enter');
       await page.getByLabel('User name').waitFor();

@@ -160,9 +160,9 @@ test('the dashboard redirects to the sign-in', async () => {
   expect(new URL(first.dashboard_url).origin).not.toBe(new URL(first.base_url).origin);
   expect((await fetch(`${first.base_url}/admin/ui`)).status).toBe(401);
   const browser = new Browser();
-  const { page } = await browser.visit(first.dashboard_url);
-  expect(await page?.text()).toContain('<h1>Sign in</h1>');
-  const { left } = await browser.visit(`${first.dashboard_url}/login/start`);
+  const { page } = await browser.visit(`${first.dashboard_url}/login?signed_out`);
+  expect(await page?.text()).toContain('You are signed out.');
+  const { left } = await browser.visit(first.dashboard_url);
   expect(left?.origin).toBe(new URL(first.token_endpoint).origin);
   const form = await browser.visit(left?.href ?? '');
   expect(await form.page?.text()).toContain('For development only.');

@@ -19,6 +19,7 @@ const files = {
   'admin.css': own('admin.css'),
   'admin.js': own('admin.js'),
   'chart.js': own('chart.js'),
+  'session-end.js': own('session-end.js'),
 };
 export type AssetName = keyof typeof files;
 

@@ -18,6 +18,8 @@ import { hasAny } from './navigation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** A script of a page asks, perhaps beside a form, so the cookie of an ended session is left to keep that form. */
+    background?: boolean;
     /** A route of the dashboard that is served without a session. It contains no data. */
     open?: boolean;
     page?: PageOptions;
@@ -112,10 +114,14 @@ export function openSession({ sessions, cookie, looked, callApi, logger, now }: 
       return request.expiredSession ? undefined : toSignIn(request, reply);
     }
     const scopes = new Set(session.scopes.split(' '));
+    // A page that refreshes itself does not count as use, so that the session expires when nobody uses it.
+    const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
+    const resealed = touched && sessions.seal(touched);
+    if (resealed !== undefined) cookie.write(reply, resealed);
     const url = new URL(request.url, 'http://dashboard');
     const params = (request.params ?? {}) as Record<string, string>;
     request.visit = {
-      person: { name: session.name, scopes, csrf: session.csrf },
+      person: { name: session.name, scopes, csrf: session.csrf, left: sessions.left(touched ?? session) },
       session,
       actor: session.actor,
       api: callApi(request, session.token),
@@ -128,16 +134,13 @@ export function openSession({ sessions, cookie, looked, callApi, logger, now }: 
       lookedMs: looked.read(request.headers, session.actor),
       fields: new URLSearchParams(),
     };
-    // A page that refreshes itself does not count as use, so that the session expires when nobody uses it.
-    const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
-    const resealed = touched && sessions.seal(touched);
-    if (resealed !== undefined) cookie.write(reply, resealed);
   };
 }
 
-/** Removes the cookie. A page that refreshes itself leaves it, so that a form in another window is still kept. */
+/** Removes the cookie. What a page asks by itself leaves it, so that a form in this or another window is still kept. */
 export function forgetSession(request: FastifyRequest, reply: FastifyReply, cookie: Cookies): void {
-  if (request.headers['hx-request'] === undefined) cookie.clear(reply);
+  const isBackground = request.headers['hx-request'] !== undefined || request.routeOptions.config.background === true;
+  if (!isBackground) cookie.clear(reply);
 }
 
 /** Redirects to the sign-in page, which then returns to the requested page or to `after`. */
@@ -148,8 +151,8 @@ export function toSignIn(
 ): void {
   // htmx would insert the sign-in page into this one. With this header, the browser replaces the whole page.
   if (request.headers['hx-request'] !== undefined)
-    return void reply.code(204).header('hx-redirect', '/admin/login').send();
-  void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
+    return void reply.code(204).header('hx-redirect', '/admin/login?ended').send();
+  void reply.redirect(after === undefined ? '/admin/login?lost' : `/admin/login?to=${encodeURIComponent(after)}`, 303);
 }
 
 export function requireVisit(request: FastifyRequest): PageRequest {

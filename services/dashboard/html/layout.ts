@@ -2,6 +2,7 @@ import { bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type AssetName, assetPath } from './assets.ts';
 import { visibleSections } from './navigation.ts';
+import { sessionEnd } from './session-end.ts';
 
 /** The person who sees a page. */
 export interface Person {
@@ -9,6 +10,8 @@ export interface Person {
   scopes: ReadonlySet<string>;
   /** The token that every form contains. */
   csrf: string;
+  /** For how long the session lasts without use, and at most, in milliseconds. */
+  left: { idle_ms: number; most_ms: number };
 }
 
 export interface PageParts {
@@ -51,6 +54,7 @@ export function renderPage({ title, content, person, path = '', assets = [] }: P
 <link rel="stylesheet" href="${assetPath('admin.css')}">
 <script src="${assetPath('htmx.js')}" defer></script>
 <script src="${assetPath('admin.js')}" defer></script>
+${person && html`<script src="${assetPath('session-end.js')}" defer></script>`}
 ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href="${assetPath(name)}">` : html`<script src="${assetPath(name)}" defer></script>`))}
 </head>
 <body>
@@ -60,6 +64,7 @@ ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href
 <h1>${title}</h1>
 ${content}
 </main>
+${person && sessionEnd(person.left)}
 </body>
 </html>`.text
   }\n`;

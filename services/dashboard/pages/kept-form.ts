@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
-import { checkOwnForm, ForeignForm, requireVisit, sendPage, toSignIn } from '../html/frame.ts';
+import { checkOwnForm, ForeignForm, type PageRequest, requireVisit, sendPage, toSignIn } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
-import { facts, fieldWords, notice } from '../html/show.ts';
+import { accountsBy, readClients } from '../html/owners.ts';
+import { type Fact, facts, fieldWords, idLink, notice } from '../html/show.ts';
 import { type Cookies, maxSealedLength } from '../session/cookies.ts';
 import { createSealer } from '../session/seal.ts';
 import type { Session } from '../session/session.ts';
+import { clientName } from './client-views.ts';
 
 /**
  * Keeps a form that was sent after its session had ended. The form is not executed; the person gets it back
@@ -16,11 +19,15 @@ import type { Session } from '../session/session.ts';
 const keptSchema = z.object({
   actor: z.string(),
   url: z.string(),
+  title: z.string(),
   fields: z.array(z.tuple([z.string(), z.string()])),
+  /** True if the form only confirms a page that can be shown again. */
+  is_confirmation: z.boolean(),
   until_ms: z.number(),
 });
+type Kept = z.infer<typeof keptSchema>;
 
-const url = '/admin/ui/kept-form';
+export const keptFormUrl = '/admin/ui/kept-form';
 const keptSeconds = 600;
 
 interface KeptFormOptions {
@@ -30,11 +37,15 @@ interface KeptFormOptions {
   now: () => number;
 }
 
-/** Returns a function that keeps a form. It returns the page that shows the form again, or undefined if it is lost. */
 export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions) {
   const sealer = createSealer(secrets, 'kept form');
+  const read = ({ headers }: FastifyRequest): Kept | undefined => {
+    const text = sealer.open(cookie.read(headers) ?? '');
+    const kept = text === undefined ? undefined : keptSchema.safeParse(JSON.parse(text)).data;
+    return kept && kept.until_ms > now() ? kept : undefined;
+  };
 
-  /** A form that is too large is lost, and the person is redirected to its page. */
+  /** Keeps a form. Returns the page that shows it again, or undefined if it is lost, because it is too large. */
   const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): string | undefined => {
     const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     try {
@@ -44,11 +55,19 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
       throw error;
     }
     const entered = [...fields].filter(([name]) => name !== 'csrf_token');
-    const kept = { actor: session.actor, url: request.url, fields: entered, until_ms: now() + keptSeconds * 1000 };
+    const { url = '', config } = request.routeOptions;
+    const kept: Kept = {
+      actor: session.actor,
+      url: request.url,
+      title: config.page?.title ?? '',
+      fields: entered,
+      is_confirmation: entered.every(([name]) => name === 'of') && app.hasRoute({ method: 'GET', url }),
+      until_ms: now() + keptSeconds * 1000,
+    };
     const sealed = sealer.seal(JSON.stringify(kept));
     if (sealed.length > maxSealedLength) return undefined;
     cookie.write(reply, sealed, keptSeconds);
-    return url;
+    return keptFormUrl;
   };
 
   app.addHook('preHandler', async (request, reply) => {
@@ -58,25 +77,62 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
   });
 
   app.get(
-    url,
+    keptFormUrl,
     { config: { page: { title: 'Your form', scope: null }, action: 'page:kept-form' } },
     async (request, reply) => {
-      const { person, actor } = requireVisit(request);
-      const sealed = cookie.read(request.headers);
-      const text = sealed === undefined ? undefined : sealer.open(sealed);
-      const kept = text === undefined ? undefined : keptSchema.safeParse(JSON.parse(text)).data;
-      if (!kept || kept.actor !== actor || kept.until_ms <= now()) return reply.redirect('/admin/ui', 303);
+      const visit = requireVisit(request);
+      const { person, actor } = visit;
+      const kept = read(request);
+      if (kept?.actor !== actor) return reply.redirect('/admin/ui', 303);
+      // The page that is confirmed says everything itself, and as of now.
+      if (kept.is_confirmation) return reply.redirect(`${kept.url}?${new URLSearchParams(kept.fields)}`, 303);
+      const subjects = await readSubjects(visit, kept);
       const content = html`${notice('info', html`Your session had ended before this was sent. <strong>Nothing has been done yet.</strong>`)}
-${facts(kept.fields.filter(isForPeople).map(([name, value]) => [fieldWords(name), value]))}
+${facts([['What', kept.title], ...subjects.values(), ...enteredFacts(kept, subjects)])}
 <form method="post" action="${kept.url}">${csrfField(person.csrf)}${kept.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-<div class="actions"><button autofocus>Send it now</button> <a href="/admin/ui">Leave it</a></div></form>`;
-      return sendPage(reply, 200, renderPage({ title: 'Your form', content, person, path: url }));
+<div class="actions"><button autofocus>Send it now</button> <a href="/admin/ui">Leave</a></div></form>`;
+      return sendPage(reply, 200, renderPage({ title: 'Your form', content, person, path: keptFormUrl }));
     },
   );
 
-  return keep;
+  return { keep, has: (request: FastifyRequest): boolean => read(request) !== undefined };
 }
 
-/** Returns the fields that a person has filled in, without hidden ones. */
-const isForPeople = ([name, value]: [string, string]): boolean =>
-  value !== '' && !/^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
+/** Fields of a form that no person has filled in. */
+const isHidden = (name: string): boolean => /^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
+const ids = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
+
+/** Returns the accounts and clients that the form names, in its address too, as far as the person may see them. */
+async function readSubjects(visit: PageRequest, { url, fields }: Kept): Promise<ReadonlyMap<string, Fact>> {
+  const named = [url, ...fields.filter(([name]) => !isHidden(name)).map(([, value]) => value)];
+  const found = [...new Set(named.flatMap((text) => text.match(ids) ?? []))];
+  const accounts = await accountsBy(
+    visit,
+    found.filter((id) => id.startsWith('acc_')),
+  );
+  const owned = found.filter((id) => id.startsWith('cli_')).map((client_id) => ({ client_id }));
+  const clients = await readClients(visit, [...accounts.values(), ...owned]);
+  const subjects = new Map<string, Fact>();
+  for (const { account_id, account_number, account_type, balance, currency } of accounts.values()) {
+    const text = html`${idLink(account_id, account_number)}, ${account_type}, ${amountText(balance, currency)}`;
+    subjects.set(account_id, ['Account', text]);
+  }
+  for (const client of clients.values())
+    subjects.set(client.client_id, ['Client', idLink(client.client_id, clientName(client))]);
+  return subjects;
+}
+
+/** Names of fields that their forms show with other words. */
+const labels: Record<string, string> = {
+  other_number: 'Other account',
+  effective_date: 'Value date',
+  ussd_phone_number: 'USSD phone',
+  contact_number: 'Phone',
+  email: 'E-mail',
+};
+
+/** Returns what a person has filled in. */
+const enteredFacts = ({ fields }: Kept, subjects: ReadonlyMap<string, Fact>): Fact[] =>
+  fields
+    .filter(([name, value]) => value !== '' && !isHidden(name) && !subjects.has(value))
+    .map(([name, value]) => [labels[name] ?? fieldWords(name), html`<span class="lines">${value}</span>`]);

@@ -38,8 +38,14 @@ async function start({
     ...(isBrokerAway && { auditRecords: { ...noRecords, record: () => Promise.reject(new Error('away')) } }),
   });
   const url = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
+  const states = ['s', 't'];
   const issuer: Issuer = {
-    begin: async () => ({ url: 'https://issuer.example/auth', verifier: 'v', state: 's', nonce: 'n' }),
+    begin: async () => ({
+      url: 'https://issuer.example/auth',
+      verifier: 'v',
+      state: states.shift() ?? 'u',
+      nonce: 'n',
+    }),
     async finish() {
       if (fault) throw new SignInFailed(fault, 'no');
       const token = hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read', ...claims });
@@ -55,13 +61,16 @@ async function start({
     now: Date.now,
     sessions,
     cookie: createCookie('bank_session', false),
-    loginCookie: createCookie('bank_login', false),
+    loginCookie: (state) => createCookie(`bank_login_${state}`, false),
+    hasKeptForm: () => false,
     sessionSecrets: ['a secret'],
     publicUrl: 'http://bank.example',
     callApi: createApi({ url: isAway ? 'http://127.0.0.1:1' : url }),
   });
   const begun = await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } });
   const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? '';
+  const beginAgain = () =>
+    app.inject({ url: '/admin/login/start?to=/admin/ui/audit', headers: { host: 'bank.example', cookie } });
   const comeBack = (headers: Record<string, string> = { cookie }) =>
     app.inject({ url: '/admin/callback?code=c&state=s', headers, remoteAddress: '203.0.113.7' });
   const records = async () => {
@@ -69,7 +78,7 @@ async function start({
     const audited = gateway.recorded.filter(({ topic }) => topic === 'test.accounts.commands');
     return audited.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
   };
-  return { comeBack, records, sessions };
+  return { comeBack, beginAgain, records, sessions };
 }
 
 const noRecords = {
@@ -102,6 +111,15 @@ it('a sign-in is recorded with the address of the browser before the session is 
       details: {},
     }),
   ]);
+});
+
+it('tabs sign in side by side: the one that began first still comes back', async () => {
+  const { comeBack, beginAgain } = await start();
+  const second = await beginAgain();
+  const cookies = String(second.headers['set-cookie']);
+  expect(cookies).toContain('bank_login_t=');
+  expect(cookies).not.toContain('bank_login_s=');
+  expect(isIn(await comeBack())).toBe(true);
 });
 
 it.each([{ isBrokerAway: true }, { isAway: true }])(

@@ -3,22 +3,27 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import type { SignIn } from '#libs/contracts/sign-ins.ts';
+import { fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, type createApi } from '../api.ts';
 import { requireVisit, sendPage } from '../html/frame.ts';
 import { renderPage } from '../html/layout.ts';
+import { notice } from '../html/show.ts';
 import { logRefused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
 import { type Issuer, SignInFailed, type SignInFault } from '../session/issuer.ts';
 import { createSealer } from '../session/seal.ts';
 import type { Sessions } from '../session/session.ts';
+import { keptFormUrl } from './kept-form.ts';
 
 export interface SignInDependencies {
   issuer: Issuer;
   sessions: Sessions;
   cookie: Cookies;
-  /** The cookie that is set while the person is at the issuer. */
-  loginCookie: Cookies;
+  /** The cookie that is set while the person is at the issuer, by its state, because tabs can sign in side by side. */
+  loginCookie(state: string): Cookies;
+  /** Reports whether the browser keeps a form that was sent after the end of its session. */
+  hasKeptForm(request: FastifyRequest): boolean;
   sessionSecrets: readonly string[];
   publicUrl: string;
   callApi: ReturnType<typeof createApi>;
@@ -47,11 +52,15 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   const open = { config: { open: true } };
 
   app.get('/admin', open, async (_request, reply) => reply.redirect('/admin/ui', 303));
+  // A page only where there is something to say. After signing out, nobody is signed in without asking for it.
   app.get('/admin/login', open, async (request, reply) => {
-    const { to, signed_out } = request.query as Record<string, unknown>;
-    const content = html`${signed_out !== undefined && html`<p role="status">You are signed out.</p>`}
-<p>For staff of the bank. You will be asked for your name and password by the bank's identity provider.</p>
-<p>${startLink(to)}</p>`;
+    const given = request.query as Record<string, unknown>;
+    const isKept = given['to'] === keptFormUrl && deps.hasKeptForm(request);
+    const news = isKept ? signInNews.kept : Object.entries(signInNews).find(([name]) => name in given)?.[1];
+    if (news === undefined) return reply.redirect(startUrl(given['to']), 303);
+    const content = html`${notice(news === signInNews.lost ? 'warning' : 'info', news)}
+<p>You will be asked for your name and password by the bank's identity provider.</p>
+<p>${startLink(given['to'])}</p>`;
     return sendPage(reply, 200, renderPage({ title: 'Sign in', content }));
   });
   app.get('/admin/login/start', open, async (request, reply) => {
@@ -63,16 +72,18 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     try {
       const { url, ...begun } = await issuer.begin();
       const login = { ...begun, to: ownPath(to), until_ms: now() + loginSeconds * 1000 };
-      loginCookie.write(reply, sealer.seal(JSON.stringify(login)), loginSeconds);
+      loginCookie(begun.state).write(reply, sealer.seal(JSON.stringify(login)), loginSeconds);
       return reply.redirect(url, 303);
     } catch (error) {
       return signInFailed(reply, error, logger);
     }
   });
   app.get('/admin/callback', open, async (request, reply) => {
-    loginCookie.clear(reply);
+    const { state } = request.query as Record<string, unknown>;
+    const begunHere = loginCookie(typeof state === 'string' ? state : '');
+    begunHere.clear(reply);
     try {
-      const login = readLogin(request);
+      const login = readLogin(begunHere.read(request.headers));
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
       const session = sessions.begin({ ...person, ...(await begin(request, person.token)) });
       const sealed = sessions.seal(session);
@@ -101,6 +112,12 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
         );
     }
     return reply.redirect('/admin/login?signed_out', 303);
+  });
+  // Asked by session-end.js, which is use. A session that the API has ended is over.
+  app.get('/admin/ui/session', { config: { background: true } }, async (request) => {
+    const { api, person } = requireVisit(request);
+    await api.checkToken();
+    return person.left;
   });
 
   /** Reports the sign-in, and returns the session's id with the person of the token. */
@@ -132,8 +149,8 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     return status === 429;
   }
 
-  function readLogin(request: FastifyRequest) {
-    const text = sealer.open(loginCookie.read(request.headers) ?? '');
+  function readLogin(sealed = '') {
+    const text = sealer.open(sealed);
     if (text === undefined) throw new SignInFailed('mismatch', 'no sign-in was started in this browser');
     const login = loginSchema.parse(JSON.parse(text));
     if (login.until_ms <= now()) throw new SignInFailed('mismatch', 'the sign-in took too long');
@@ -150,13 +167,23 @@ export function ownPath(to: unknown): string {
   return typeof to === 'string' && /^\/admin\/ui(?:[/?][\x21-\x5b\x5d-\x7e]*)?$/.test(to) ? to : '/admin/ui';
 }
 
-function startLink(to: unknown): Html {
+/** What a person is told before signing in, by the name of the parameter. */
+const signInNews = {
+  kept: html`Your session had ended before your form was sent. <strong>Nothing has been done yet, and the form is kept</strong> for ten minutes: sign in, and you get it back.`,
+  lost: html`You are not signed in, so <strong>the form that you sent was not carried out</strong>. It could not be kept: it is too long, or you signed out meanwhile, for example in another tab. Sign in and enter it again.`,
+  signed_out: html`You are signed out.`,
+  ended: html`Your session has ended, because nothing was done for 30 minutes, you signed out or in again elsewhere, or your sign-in has expired.`,
+};
+
+function startUrl(to: unknown): string {
   const path = ownPath(to);
-  return html`<a role="button" href="/admin/login/start${path !== '/admin/ui' && html`?to=${encodeURIComponent(path)}`}">Sign in</a>`;
+  return path === '/admin/ui' ? '/admin/login/start' : `/admin/login/start?to=${encodeURIComponent(path)}`;
 }
 
+const startLink = (to: unknown): Html => html`<a role="button" href="${startUrl(to)}">Sign in</a>`;
+
 function halfSignedOut(expiresMs: number): Html {
-  return html`<p role="alert">The bank could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${new Date(expiresMs).toISOString()}. Tell operations if that is possible.</p>
+  return html`<p role="alert">The bank could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${fullTimeText(new Date(expiresMs).toISOString())}. Tell operations if that is possible.</p>
 <p>${startLink(undefined)}</p>`;
 }
 

@@ -72,6 +72,10 @@ export function createSessions({ secrets, now }: SessionsOptions) {
       const isOver = !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs;
       return isOver ? undefined : session;
     },
+    /** Returns for how long it lasts without use, and at most, in milliseconds. */
+    left({ seen_ms, expires_ms }: Session) {
+      return { idle_ms: seen_ms + idleMs - now(), most_ms: expires_ms - now() };
+    },
     /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
     touch: (session: Session): Session | undefined =>
       now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined,
