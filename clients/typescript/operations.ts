@@ -84,6 +84,7 @@ export const operations = {
   getTimeline: { method: 'GET', path: '/admin/transactions/:transaction_id/timeline' },
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
   getPostingTotals: { method: 'GET', path: '/admin/posting-totals' },
+  getStaffDay: { method: 'GET', path: '/admin/staff-day' },
   getOperations: { method: 'GET', path: '/admin/operations' },
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
@@ -1120,6 +1121,24 @@ export interface Calls {
     complete: boolean;
     counted_from: string;
     totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
+  }>;
+  /** Get what a person has posted on a day. The caller's own day, or with `books:read` that of the person `actor`. Days are those of the bank, and every posting is counted, however many there are. What a second person has approved counts for the person who asked for it. Any authenticated caller. */
+  getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<{
+    actor: string;
+    on: string;
+    totals: {
+      currency: string;
+      cash_in: number;
+      cash_in_count: number;
+      cash_out: number;
+      cash_out_count: number;
+      net_cash: number;
+      transferred: number;
+      transferred_count: number;
+    }[];
+    refused: number;
+    batch_items: number;
+    customers: { client_id: string; account_id: string; served_at: string }[];
   }>;
   /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;

@@ -23,6 +23,7 @@ import { reversalEndpoints } from './reversals.ts';
 import type { Scope } from './scopes.ts';
 import { searchEndpoints } from './search.ts';
 import { signInEndpoints } from './sign-ins.ts';
+import { staffDayEndpoints } from './staff-days.ts';
 import { statementEndpoints } from './statements.ts';
 import { statisticsEndpoints } from './statistics.ts';
 import type { EndpointRow } from './subject.ts';
@@ -81,6 +82,7 @@ const rows = {
   ...searchEndpoints,
   ...timelineEndpoints,
   ...statisticsEndpoints,
+  ...staffDayEndpoints,
   ...operationsEndpoints,
   ...auditEndpoints,
   ...deadLetterEndpoints,

@@ -19,6 +19,7 @@ import { noteMessages } from './notes.ts';
 import { operationsMessages } from './operations.ts';
 import { reversalMessages } from './reversals.ts';
 import { searchMessages } from './search.ts';
+import { staffDayMessages } from './staff-days.ts';
 import { statementMessages } from './statements.ts';
 import { statisticsMessages } from './statistics.ts';
 import { timelineMessages } from './timeline.ts';
@@ -57,6 +58,7 @@ export const messages = {
   ...statementMessages,
   ...timelineMessages,
   ...statisticsMessages,
+  ...staffDayMessages,
   ...bookMessages,
   ...dayMessages,
   ...webhookMessages,

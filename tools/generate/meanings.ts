@@ -19,6 +19,7 @@ import { operationsMeanings } from '#libs/contracts/operations.ts';
 import { reversalMeanings } from '#libs/contracts/reversals.ts';
 import { searchMeanings } from '#libs/contracts/search.ts';
 import { signInMeanings } from '#libs/contracts/sign-ins.ts';
+import { staffDayMeanings } from '#libs/contracts/staff-days.ts';
 import { statementMeanings } from '#libs/contracts/statements.ts';
 import { statisticsMeanings } from '#libs/contracts/statistics.ts';
 import { example, type Meanings, meaning } from '#libs/contracts/subject.ts';
@@ -269,6 +270,7 @@ const subjects = [
   searchMeanings,
   timelineMeanings,
   statisticsMeanings,
+  staffDayMeanings,
   operationsMeanings,
   auditMeanings,
   deadLetterMeanings,

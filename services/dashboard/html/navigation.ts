@@ -28,7 +28,7 @@ const approvalScopes: readonly Scope[] = [
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
-  { url: '/admin/ui', title: 'Home', about: 'Today’s figures.', scope: null },
+  { url: '/admin/ui', title: 'Home', about: 'Your day and today’s figures.', scope: null },
   {
     url: '/admin/ui/counter',
     title: 'Counter',

@@ -271,7 +271,7 @@ function withAmounts(text: string, action: ApprovalAction): string {
 }
 
 /** Says in one sentence what was asked for. */
-const summarize = ({ summary, action }: Approval, subjects: Subjects): string =>
+export const summarize = ({ summary, action }: Approval, subjects: Subjects): string =>
   withNumbers(withAmounts(summary, action), subjects);
 
 const customersOf = (row: Approval, subjects: Subjects): string => clientsOf(row, subjects).map(clientName).join(' → ');

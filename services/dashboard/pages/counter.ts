@@ -45,6 +45,9 @@ import {
 } from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
+/** Any of these is sufficient for the counter. */
+export const counterScopes = ['transactions:write', 'transfers:write'] as const;
+
 /**
  * Adds the pages of the counter, which lead from a customer to a form, a summary, and a receipt. An
  * accepted form redirects to a page, and a refused one is shown again. Money is moved with the
@@ -52,7 +55,7 @@ import { notesFor } from './notes.ts';
  */
 export function addCounter(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = addConfirmation(app, confirmation, secrets);
-  addPage(app, counterUrl, { title: 'Counter', scope: ['transactions:write', 'transfers:write'] }, startCounter);
+  addPage(app, counterUrl, { title: 'Counter', scope: counterScopes }, startCounter);
   for (const kind of counterKinds) {
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;

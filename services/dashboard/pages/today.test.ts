@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { ok, samples } from '../../gateway/test/test-app.ts';
-import { testDashboard } from '../test/test-dashboard.ts';
+import { ids, ok, samples } from '../../gateway/test/test-app.ts';
+import { issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** The first page without a browser: today's figures, and that a missing part does not affect the others. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
@@ -82,7 +82,81 @@ describe('the day', () => {
 
   it('is on the first page only of people with books:read', async () => {
     expect((await made.signedIn('books:read').get('/admin/ui')).body).toContain('hx-get="/admin/ui/today"');
-    expect((await made.signedIn('clients:read').get('/admin/ui')).body).not.toContain('/admin/ui/today');
+    const { body } = await made.signedIn('clients:read').get('/admin/ui');
+    expect(body).not.toContain('/admin/ui/today');
+    expect(body).toContain('<h3><a href="/admin/ui/clients">Clients</a></h3>');
     expect((await made.signedIn('clients:read').get('/admin/ui/today')).statusCode).toBe(403);
+  });
+});
+
+describe('the day of the person', () => {
+  const asked = {
+    approval_id: `apr_${'a'.repeat(32)}`,
+    action: 'post_above',
+    summary: 'Deposit of 1500.00 KES <b>',
+    request: { operation: 'create_transaction', method: 'POST', path: '/transactions', body: { amount: '1500.00' } },
+    requested_by: `jwt:${issuer}|ada`,
+    requested_at: samples.client.created_at,
+    expires_at: samples.client.created_at,
+    status: 'Rejected',
+    decided_by: `jwt:${issuer}|bob`,
+    decided_at: samples.client.created_at,
+    reason: 'no receipt <i>',
+  };
+  const day = {
+    actor: `jwt:${issuer}|ada`,
+    on: '2026-01-02',
+    totals: [
+      {
+        currency: 'KES',
+        cash_in: '4500.00',
+        cash_in_count: 3,
+        cash_out: '5000.50',
+        cash_out_count: 1,
+        net_cash: '-500.50',
+        transferred: '0.00',
+        transferred_count: 0,
+      },
+    ],
+    refused: 2,
+    batch_items: 12,
+    customers: [{ client_id: ids.client, account_id: ids.account, served_at: samples.client.created_at }],
+  };
+  const clerk = 'transactions:write transactions:read clients:read accounts:read';
+
+  it('is the first page of who works at the counter, under the search, which has the focus', async () => {
+    answers = {
+      get_staff_day: ok(day),
+      list_approvals: ok({ items: [asked] }),
+      list_clients: ok({ items: [samples.client] }),
+      list_accounts: ok({ items: [samples.master] }),
+      get_ledger_accounts: ok([samples.ledger]),
+    };
+    const { body } = await made.signedIn(clerk).get('/admin/ui');
+    expect(body).toMatch(
+      /<form class="narrow" method="get" action="\/admin\/ui\/counter">\s*<label>Customer <input type="search" name="q" value="" required autofocus/,
+    );
+    const text = visibleText(body);
+    expect(text).toContain('KES 4 500.00 3 postings 5 000.50 1 posting −500.50 0.00 0 postings');
+    expect(text).toContain('2 refused ; 12 payments from files, which are not in these sums.');
+    expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
+    expect(text).toMatch(/Rejected Deposit of 1 500.00 KES &lt;b&gt;.*: no receipt &lt;i&gt;/);
+    expect(body).toContain(`<a href="/admin/ui/clients/${ids.client}">`);
+    const from = new Date().toISOString().slice(0, 10);
+    const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });
+    expect(body).toContain(`/admin/ui/transactions?${filters.toString().replaceAll('&', '&amp;')}`);
+    expect(body).not.toContain('Go to');
+  });
+
+  it('shows what it knows, and no names or links without the scopes', async () => {
+    answers = { get_staff_day: ok(day), list_approvals: ok({ items: [] }) };
+    const { body } = await made.signedIn('transfers:write').get('/admin/ui');
+    expect(body).not.toMatch(/href="\/admin\/ui\/(transactions|clients)/);
+    expect(body).toContain('None of your actions needed a second person.');
+    answers = {};
+    const unknown = await made.signedIn(clerk).get('/admin/ui');
+    expect([unknown.statusCode, unknown.body.includes('What you posted cannot be shown now')]).toEqual([200, true]);
+    answers = { get_staff_day: ok({ ...day, totals: [], refused: 0, batch_items: 0, customers: [] }) };
+    expect((await made.signedIn(clerk).get('/admin/ui')).body).toContain('You have posted nothing today.');
   });
 });

@@ -5,11 +5,14 @@ import { bankDay, moneyText, startOfDay, timeText } from '#libs/service/formats.
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
-import { visibleSections } from '../html/navigation.ts';
+import { hasAny, visibleSections } from '../html/navigation.ts';
 import { loaded, notice, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
+import { counterScopes } from './counter.ts';
+import { startForm } from './counter-views.ts';
 import { showSwitchedOff } from './operations.ts';
 import { transactionsUrl } from './transactions.ts';
+import { showYourDay } from './your-day.ts';
 
 /** What was posted today, and what requires action by staff. This part of the first page refreshes itself. */
 
@@ -137,16 +140,23 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
   )}`;
 }
 
-/** The first page: today's figures, and the sections that this person may open. */
+/** The first page: the search of the counter and the person's own day, the bank's day, or the sections for those who see neither. */
 export function addHome(app: FastifyInstance): void {
-  addPage(app, '/admin/ui', { title: 'Home', scope: null }, ({ person }) => {
-    const sections = visibleSections(person.scopes).filter((section) => section.url !== '/admin/ui');
+  addPage(app, '/admin/ui', { title: 'Home', scope: null }, async (visit) => {
+    const { scopes } = visit.person;
+    const [isClerk, seesBooks] = [hasAny(scopes, counterScopes), scopes.has('books:read')];
+    const sections = visibleSections(scopes).filter((section) => section.url !== '/admin/ui');
     return {
-      content: html`${person.scopes.has('books:read') && loaded('today', url, 'The day so far')}
+      content: html`${isClerk && html`${startForm('')}${await showYourDay(visit)}`}
+${seesBooks && loaded('today', url, 'The day so far')}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
-<h2>Go to</h2>
-<div class="cards">${sections.map(({ url: href, title, about }) => html`<article><h3><a href="${href}">${title}</a></h3><p>${about}</p></article>`)}</div>
-<details><summary>Your permissions</summary><p>${tags([...person.scopes].sort())}</p></details>`,
+${
+  !isClerk &&
+  !seesBooks &&
+  html`<h2>Go to</h2>
+<div class="cards">${sections.map(({ url: href, title, about }) => html`<article><h3><a href="${href}">${title}</a></h3><p>${about}</p></article>`)}</div>`
+}
+<details><summary>Your permissions</summary><p>${tags([...scopes].sort())}</p></details>`,
     };
   });
 }

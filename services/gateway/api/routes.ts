@@ -30,6 +30,7 @@ import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { toOrigin } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
+import { readStaffDay } from './staff.ts';
 import { statementHandler } from './statement-forms.ts';
 import { isStream, streamHandler } from './streams.ts';
 import { readEvents } from './webhooks.ts';
@@ -159,6 +160,7 @@ const composed: { [N in EndpointName]?: Ask } = {
   search,
   list_approvals: readApprovals,
   get_approval: readApproval,
+  get_staff_day: readStaffDay,
 };
 
 /** Returns how an endpoint reads: unless it is composed, that follows from its message. */

@@ -81,6 +81,8 @@ create table transactions (
 create unique index transactions_id_key on transactions (id_key(transaction_id));
 create index transactions_by_account on transactions (account_id, created_at, transaction_id);
 create index transactions_by_time on transactions (created_at, transaction_id);
+-- For what a person has posted. Those of API keys, which are most, are not in it.
+create index transactions_by_person on transactions (actor, created_at, transaction_id) where actor like 'jwt:%';
 create index transactions_by_reference on transactions (reference, created_at, transaction_id) where reference is not null;
 create index transactions_by_external_id on transactions (external_id, created_at, transaction_id) where external_id is not null;
 -- Keys are compared for equality only, and a key has few rows: a hash index is a third of the size of a B-tree.

@@ -21,6 +21,7 @@ import { getHold, listHolds } from './holds.ts';
 import { getAccountLimits } from './limits.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
 import { searchPostings } from './search.ts';
+import { getStaffDay } from './staff-days.ts';
 import { getStatement } from './statement.ts';
 import { getPostingStatistics, getPostingTotals } from './statistics.ts';
 import { getTimeline } from './timeline.ts';
@@ -58,6 +59,7 @@ const queryHandlers = {
   get_ledger_operations: async (pool) => done(await getOperations(pool)),
   get_posting_statistics: (pool, data, { time }) => getPostingStatistics(pool, data, time),
   get_posting_totals: (pool, data, { time }) => getPostingTotals(pool, data, time),
+  get_staff_day: async (pool, data, { time }) => done(await getStaffDay(pool, data, time)),
   get_timeline: async (pool, { transaction_id: id }) =>
     found(await getTimeline(pool, id), 'transaction_not_found', `transaction ${id} not found`),
   check_erasure: (pool, data) => checkErasure(pool, data),

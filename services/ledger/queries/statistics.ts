@@ -60,9 +60,9 @@ export async function getPostingStatistics(
   return { ok: true, data };
 }
 
-const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
+export const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
 // A reversal moves money in the direction opposite to its type.
-const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
+export const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
 const sumWhere = (condition: string) =>
   `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
 
