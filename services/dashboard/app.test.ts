@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { ids, ok, samples } from '../gateway/test/test-app.ts';
@@ -59,11 +60,40 @@ describe('without a session', () => {
     const page = await made.app.inject('/admin/login?signed_out');
     expect(page.statusCode).toBe(200);
     const files = [...page.body.matchAll(/(?:href|src)="(\/admin\/assets\/[^"]+)"/g)].map((match) => match[1] ?? '');
-    expect(files).toHaveLength(4);
+    // The mark is its icon, too.
+    expect(files).toHaveLength(5);
     for (const url of files) {
       const file = await made.app.inject(url);
       expect([file.statusCode, file.headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable']);
     }
+  });
+
+  it('its style names the files of the typeface, each for the scripts that need it', async () => {
+    const page = await made.app.inject('/admin/login?signed_out');
+    const style = await made.app.inject(/href="([^"]+style[^"]+)"/.exec(page.body)?.[1] ?? '');
+    const fonts = [...style.body.matchAll(/url\((\/admin\/assets\/geist-[^)]+)\)[^}]+unicode-range/g)];
+    expect(fonts.length).toBeGreaterThan(3);
+    const font = await made.app.inject(fonts.at(-1)?.[1] ?? '');
+    expect([font.statusCode, font.headers['content-type']]).toEqual([200, 'font/woff2']);
+    expect(style.body).not.toContain('url(./');
+  });
+
+  it.each([
+    ['br', brotliDecompressSync],
+    ['gzip', gunzipSync],
+  ] as const)('files are sent as %s to browsers that read it', async (encoding, open) => {
+    const page = await made.app.inject('/admin/login?signed_out');
+    const url = /src="([^"]+htmx[^"]+)"/.exec(page.body)?.[1] ?? '';
+    const [plain, packed] = [
+      await made.app.inject(url),
+      await made.app.inject({ url, headers: { 'accept-encoding': `${encoding}, other` } }),
+    ];
+    expect(plain.headers).not.toHaveProperty('content-encoding');
+    expect(packed.headers).toMatchObject({ 'content-encoding': encoding, vary: 'accept-encoding' });
+    expect(open(packed.rawPayload).equals(plain.rawPayload)).toBe(true);
+    expect(packed.rawPayload.length).toBeLessThan(plain.rawPayload.length / 2);
+    const refused = await made.app.inject({ url, headers: { 'accept-encoding': `${encoding};q=0` } });
+    expect(refused.headers).not.toHaveProperty('content-encoding');
   });
 
   it('an unavailable issuer is reported on a page', async () => {
@@ -88,7 +118,7 @@ describe('a page', () => {
     const answer = await signedIn('keys:manage').get('/admin/ui', { origin: 'http://elsewhere.example' });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     );
     expect(answer.headers).toMatchObject({
       'cache-control': 'no-store',
@@ -97,6 +127,25 @@ describe('a page', () => {
     });
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
     expect(answer.body).not.toMatch(/<style|style=|<script>|\son\w+=/);
+  });
+
+  it.each([
+    ['same-origin', 'br'],
+    ['none', 'br'],
+    // Otherwise somebody who causes requests and sees their sizes could guess what is on the page.
+    ['cross-site', undefined],
+    ['same-site', undefined],
+    [undefined, undefined],
+  ])('that a %s request asked for is sent as %s', async (site, encoding) => {
+    const accepts = { 'accept-encoding': 'gzip, deflate, br' };
+    const answer = await signedIn('keys:manage').get('/admin/ui', {
+      ...accepts,
+      ...(site !== undefined && { 'sec-fetch-site': site }),
+    });
+    expect(answer.headers['content-encoding']).toBe(encoding);
+    const text = encoding === 'br' ? String(brotliDecompressSync(answer.rawPayload)) : answer.body;
+    expect(text).toContain('<h1>Home</h1>');
+    expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
   });
 
   it('shows only what the person’s scopes allow', async () => {

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import { type ApiOptions, createApi } from './api.ts';
 import { addAssets } from './html/assets.ts';
+import { compressPages } from './html/compression.ts';
 import { addPage, createFormCheck, openSession } from './html/frame.ts';
 import { addUploads, readBody, readFields } from './html/upload.ts';
 import type { DashboardMetrics } from './metrics.ts';
@@ -153,6 +154,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setNotFoundHandler(() => {
     throw notFound();
   });
+  compressPages(app);
   addAssets(app);
   addSignIn(app, {
     ...deps,

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { dashboardConfig } from './config.ts';
@@ -23,6 +26,30 @@ it('people sign in with the scopes of the bank, unless the settings name others'
 it('no proxy is trusted by default, or with none', () => {
   const proxies = (TRUST_PROXY?: string) => loadConfig(dashboardConfig, { ...base, TRUST_PROXY }).TRUST_PROXY;
   expect([proxies(), proxies('none'), proxies('192.0.2.1, 192.0.2.2')]).toEqual([[], [], ['192.0.2.1', '192.0.2.2']]);
+});
+
+it('the logo is a small SVG or PNG, and the accent a colour', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'logo-'));
+  const fileOf = (content: string | Buffer) => {
+    const path = join(folder, 'logo');
+    writeFileSync(path, content);
+    return path;
+  };
+  const load = (env: Record<string, string>) => loadConfig(dashboardConfig, { ...base, ...env });
+  try {
+    expect(load({ BANK_LOGO: fileOf('<?xml version="1.0"?><svg xmlns="x"/>') }).BANK_LOGO?.type).toBe('image/svg+xml');
+    const png = Buffer.from('89504e470d0a1a0a00', 'hex');
+    expect(load({ BANK_LOGO: fileOf(png) }).BANK_LOGO).toEqual({ type: 'image/png', content: png });
+    expect(() => load({ BANK_LOGO: fileOf('GIF89a') })).toThrow('BANK_LOGO: the file must be an SVG or a PNG');
+    expect(() => load({ BANK_LOGO: fileOf(`<svg>${' '.repeat(65_536)}`) })).toThrow(
+      'BANK_LOGO: the file must not exceed 64 KiB',
+    );
+    expect(() => load({ BANK_LOGO: join(folder, 'none') })).toThrow('BANK_LOGO: the file cannot be read');
+    expect(load({ BANK_ACCENT: '#0B5d3b' }).BANK_ACCENT).toBe('#0B5d3b');
+    expect(() => load({ BANK_ACCENT: 'green' })).toThrow('BANK_ACCENT: must be a colour of six digits');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 it.each(Object.keys(base).filter((name) => name !== 'NODE_ENV'))(

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
 import { list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
+import { brandConfig } from './html/brand.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 /** The current secret and, during a rotation, the previous one. */
@@ -46,4 +47,5 @@ export const dashboardConfig = z.object({
       'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
     ),
   ...bankConfig,
+  ...brandConfig,
 });

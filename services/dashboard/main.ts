@@ -6,6 +6,7 @@ import { run } from '#libs/service/run.ts';
 import { createServing } from '#libs/service/serving.ts';
 import { createApp } from './app.ts';
 import { dashboardConfig } from './config.ts';
+import { setBrand } from './html/assets.ts';
 import { createDashboardMetrics } from './metrics.ts';
 
 /**
@@ -17,6 +18,7 @@ run(
   async ({ logger, onStop }) => {
     const config = loadConfig(dashboardConfig);
     setFormats(config);
+    setBrand({ logo: config.BANK_LOGO, accent: config.BANK_ACCENT });
     const registry = createMetrics('dashboard');
     const serving = createServing('dashboard', config, { logger, onStop });
     const health = createHealthServer({

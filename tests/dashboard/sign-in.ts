@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { BrowserContext } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
-import { type Dashboard, enterPassword, expectFine, heading, look, signIn } from '../support/browser.ts';
+import { type Dashboard, enterPassword, expectFine, heading, look, signIn, signOut } from '../support/browser.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startTlsFront } from '../support/tls-front.ts';
 import { eventually } from '../support/world.ts';
@@ -59,12 +59,12 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'Clients',
           'Accounts',
           'Transactions',
-          'Approvals',
           'Books',
+          'Approvals',
+          'Audit',
           'Operations',
           'API keys',
           'Webhooks',
-          'Audit',
         ],
       ],
       ['officer', ['Home', 'Counter', 'Clients', 'Accounts', 'Transactions', 'Approvals']],
@@ -76,14 +76,14 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'Clients',
           'Accounts',
           'Transactions',
-          'Approvals',
           'Books',
+          'Approvals',
+          'Audit',
           'Operations',
           'API keys',
-          'Audit',
         ],
       ],
-      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Operations', 'Audit']],
+      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Audit', 'Operations']],
     ] as const)('%s sees what their scopes allow', async (user, sections) => {
       const { page, complaints } = await as(user);
       await page.goto(ui(''));
@@ -91,9 +91,20 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
       expect(await page.getByRole('navigation', { name: 'Sections' }).getByRole('link').allInnerTexts()).toEqual(
         sections,
       );
-      // The header is one line.
-      const [first, last] = [page.getByRole('link', { name: 'Home' }), page.getByRole('button', { name: 'Sign out' })];
-      expect((await last.boundingBox())?.y).toBeLessThan(((await first.boundingBox())?.y ?? 0) + 20);
+      // On a screen of 1024 pixels each section is one line, and so is the header.
+      await page.setViewportSize({ width: 1024, height: 768 });
+      const heights = await page
+        .locator('header, nav[aria-label="Sections"] a')
+        .evaluateAll((all) => all.map((one) => one.clientHeight));
+      expect(heights.length).toBe(sections.length + 1);
+      expect(Math.max(...heights)).toBeLessThan(60);
+      // On a phone there are four of them at its bottom, and all in a menu.
+      await page.setViewportSize({ width: 375, height: 800 });
+      expect(await page.getByRole('navigation', { name: 'Most used' }).getByRole('link').count()).toBe(4);
+      await expect.poll(() => page.getByRole('link', { name: sections.at(-1) }).isVisible()).toBe(false);
+      await page.locator('summary', { hasText: 'Menu' }).click();
+      await page.getByRole('link', { name: sections.at(-1) }).waitFor();
+      await page.setViewportSize({ width: 1440, height: 900 });
       expect(complaints).toEqual([]);
       if (user === 'admin' || user === 'manager') return;
       await page.goto(ui('/api-keys/new'));
@@ -123,7 +134,7 @@ export function testSignOut({ world, open }: Dashboard): void {
       await signIn(page, front(), 'auditor');
       const cookie = await cookieHeader(context);
       expect([await statusOfCopy(cookie, 0), await statusOfCopy(cookie, 1)]).toEqual([200, 200]);
-      await page.getByRole('button', { name: 'Sign out' }).click();
+      await signOut(page);
       // Nobody is signed in again without asking for it.
       await page.getByText('You are signed out.').waitFor();
       await expectFine(page, 'signed-out');
@@ -246,7 +257,7 @@ export function testSignOut({ world, open }: Dashboard): void {
         expect(answer?.headers()['strict-transport-security']).toContain('max-age=');
         await page.getByRole('button', { name: 'Check every entry now' }).click();
         await page.waitForURL(`${publicUrl}/admin/ui/books`);
-        await page.getByRole('button', { name: 'Sign out' }).click();
+        await signOut(page);
         await page.getByText('You are signed out.').waitFor();
         expect((await context.cookies()).filter(({ name }) => name.includes('bank_'))).toEqual([]);
         expect(complaints).toEqual([]);

@@ -134,6 +134,12 @@ export async function signIn(page: Page, baseUrl: string, user: string): Promise
   await page.waitForURL(`${baseUrl}/admin/ui**`);
 }
 
+/** Signs out by the menu of the person. */
+export async function signOut(page: Page): Promise<void> {
+  await page.locator('header .user > summary').click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+}
+
 export const heading = (page: Page): Promise<string> => page.getByRole('heading', { level: 1 }).innerText();
 
 /** Returns text with amounts without the spaces that group their digits. */

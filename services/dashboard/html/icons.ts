@@ -18,15 +18,30 @@ const files = {
   information: '16/solid/information-circle',
   warning: '16/solid/exclamation-triangle',
   error: '16/solid/exclamation-circle',
+  more: '16/solid/ellipsis-horizontal',
+  down: '16/solid/chevron-down',
+  home: '24/outline/home',
+  counter: '24/outline/banknotes',
+  clients: '24/outline/users',
+  accounts: '24/outline/wallet',
+  transactions: '24/outline/arrows-right-left',
+  approvals: '24/outline/check-badge',
+  books: '24/outline/scale',
+  operations: '24/outline/server-stack',
+  keys: '24/outline/key',
+  webhooks: '24/outline/bolt',
+  audit: '24/outline/clipboard-document-list',
+  menu: '24/outline/bars-3',
 } as const;
 export type IconName = keyof typeof files;
 
-const read = (file: string): Html => {
-  const svg = readFileSync(resolve(`heroicons/${file}.svg`), 'utf8').trim();
-  return trusted(
-    svg.replace(/^<svg xmlns="[^"]*"/, '<svg class="icon" width="16" height="16"').replace(/ data-slot="icon"/, ''),
-  );
-};
+function read(file: string): Html {
+  const size = file.startsWith('16') ? 16 : 20;
+  const svg = readFileSync(resolve(`heroicons/${file}.svg`), 'utf8')
+    .trim()
+    .replace(' data-slot="icon"', '');
+  return trusted(svg.replace(/^<svg xmlns="[^"]*"/, `<svg class="icon" width="${size}" height="${size}"`));
+}
 
 const icons = Object.fromEntries(Object.entries(files).map(([name, file]) => [name, read(file)])) as Record<
   IconName,

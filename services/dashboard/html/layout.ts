@@ -1,7 +1,8 @@
 import { bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type AssetName, assetPath } from './assets.ts';
-import { visibleSections } from './navigation.ts';
+import { icon } from './icons.ts';
+import { barSections, type Section, visibleSections } from './navigation.ts';
 import { sessionEnd } from './session-end.ts';
 
 /** The person who sees a page. */
@@ -49,17 +50,16 @@ export function renderPage({ title, content, person, path = '', assets = [] }: P
 <meta name="color-scheme" content="light dark">
 <meta name="htmx-config" content="${htmxConfig}">
 <title>${title} – ${bankName()}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${assetPath('pico.css')}">
-<link rel="stylesheet" href="${assetPath('admin.css')}">
+<link rel="icon" href="${assetPath('mark')}">
+<link rel="stylesheet" href="${assetPath('style.css')}">
 <script src="${assetPath('htmx.js')}" defer></script>
 <script src="${assetPath('admin.js')}" defer></script>
 ${person && html`<script src="${assetPath('session-end.js')}" defer></script>`}
 ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href="${assetPath(name)}">` : html`<script src="${assetPath(name)}" defer></script>`))}
 </head>
-<body>
+<body${person && html` class="signed-in"`}>
 <a class="skip" href="#content">Skip to content</a>
-<header class="bar"><div class="container">${person ? signedInBar(person, path) : html`<span class="brand">${bankName()}</span>`}</div></header>
+<header class="bar">${person ? signedInBar(person, path) : html`<span class="brand">${brand()}</span>`}</header>
 <main id="content" class="container" tabindex="-1">
 <h1>${title}</h1>
 ${content}
@@ -74,12 +74,32 @@ ${person && sessionEnd(person.left)}
 const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audit:read'];
 
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
-  const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
-  return html`<a class="brand" href="/admin/ui">${bankName()}</a>
-<nav aria-label="Sections"><ul>${visibleSections(scopes).map(({ url, title, count }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}${count && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`)}</ul></nav>
+  const sections = visibleSections(scopes);
+  const link = ({ url, title, icon: name, count }: Section, hasCount = true) =>
+    html`<li><a href="${url}"${isAt(url, path) && html` aria-current="page"`}>${icon(name)}${title}${hasCount && count && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`;
+  const groups = [...new Set(sections.map(({ group }) => group))].map((group) => {
+    const links = html`<ul>${sections.filter((section) => section.group === group).map((section) => link(section))}</ul>`;
+    return group === undefined ? links : html`<p>${group}</p>${links}`;
+  });
+  return html`<a class="brand" href="/admin/ui">${brand()}</a>
 ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button class="secondary">Find</button></form></search>`}
-<form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="secondary">Sign out</button></form>`;
+<details class="user"><summary><span class="avatar" aria-hidden="true">${initials(name)}</span> <span class="user-name">${name}</span></summary><form method="post" action="/admin/logout">${csrfField(csrf)}<p>${name}</p><button class="secondary">Sign out</button></form></details>
+<details class="menu wide-open"><summary>${icon('menu')}Menu</summary><nav aria-label="Sections">${groups}</nav></details>
+<nav class="bottom" aria-label="Most used"><ul>${barSections(sections).map((section) => link(section, false))}</ul></nav>`;
 }
+
+const isAt = (url: string, path: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
+
+const brand = () =>
+  html`<img class="mark" src="${assetPath('mark')}" alt="" width="28" height="28"><span>${bankName()}</span>`;
+
+/** The first letters of a name. */
+const initials = (name: string) =>
+  name
+    .split(/\s+/)
+    .flatMap((word) => [...word][0] ?? [])
+    .slice(0, 2)
+    .join('');
 
 /** The token that every form with POST contains. */
 export function csrfField(csrf: string): Html {

@@ -1,7 +1,11 @@
 import type { Scope } from '#libs/contracts/scopes.ts';
+import type { IconName } from './icons.ts';
 
 export interface Section {
   url: string;
+  /** The heading under which it is. */
+  group?: 'Customers' | 'Money' | 'Control' | 'System';
+  icon: IconName;
   title: string;
   /** Its purpose, in one sentence. */
   about: string;
@@ -28,68 +32,91 @@ const approvalScopes: readonly Scope[] = [
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
+<<<<<<< HEAD
   { url: '/admin/ui', title: 'Home', about: 'Your day and today’s figures.', scope: null },
+=======
+  { url: '/admin/ui', title: 'Home', icon: 'home', about: 'Today’s figures.', scope: null },
+>>>>>>> 83ec22e2 (Give the dashboard a face: typeface, icons, grouped sections, the bank's mark and colour)
   {
     url: '/admin/ui/counter',
     title: 'Counter',
+    icon: 'counter',
     about: 'Deposit, withdraw, transfer and repay loans, with a receipt.',
     scope: ['transactions:write', 'transfers:write'],
   },
   {
     url: '/admin/ui/clients',
     title: 'Clients',
+    group: 'Customers',
+    icon: 'clients',
     about: 'Find, create and change clients, with their accounts.',
     scope: 'clients:read',
   },
   {
     url: '/admin/ui/accounts',
     title: 'Accounts',
+    group: 'Customers',
+    icon: 'accounts',
     about: 'Balances, transactions, entries, statements; freeze, unfreeze, activate, deactivate.',
     scope: 'accounts:read',
   },
   {
     url: '/admin/ui/transactions',
     title: 'Transactions',
+    group: 'Money',
+    icon: 'transactions',
     about: 'Every posting of the bank, by day, type, amount, status and who entered it.',
     scope: 'transactions:read',
   },
   {
-    url: '/admin/ui/approvals',
-    title: 'Approvals',
-    about: 'Requests that need a second person, and their outcome.',
-    scope: approvalScopes,
-    count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals' },
-  },
-  {
     url: '/admin/ui/books',
     title: 'Books',
+    group: 'Money',
+    icon: 'books',
     about:
       'Trial balance per currency, Teller and Vault, closed days, the last check of every entry, postings over time.',
     scope: 'books:read',
   },
   {
+    url: '/admin/ui/approvals',
+    title: 'Approvals',
+    group: 'Control',
+    icon: 'approvals',
+    about: 'Requests that need a second person, and their outcome.',
+    scope: approvalScopes,
+    count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals' },
+  },
+  {
+    url: '/admin/ui/audit',
+    title: 'Audit',
+    group: 'Control',
+    icon: 'audit',
+    about: 'Who did what and when, and what was refused.',
+    scope: 'audit:read',
+  },
+  {
     url: '/admin/ui/operations',
     title: 'Operations',
+    group: 'System',
+    icon: 'operations',
     about: 'Services, outboxes, dead letters, consumer lag.',
     scope: 'books:read',
   },
   {
     url: '/admin/ui/api-keys',
     title: 'API keys',
+    group: 'System',
+    icon: 'keys',
     about: 'Create, rotate and revoke the keys that programs use.',
     scope: 'keys:manage',
   },
   {
     url: '/admin/ui/webhooks',
     title: 'Webhooks',
+    group: 'System',
+    icon: 'webhooks',
     about: 'Receivers of events, the deliveries to them, and their responses.',
     scope: 'webhooks:manage',
-  },
-  {
-    url: '/admin/ui/audit',
-    title: 'Audit',
-    about: 'Who did what and when, and what was refused.',
-    scope: 'audit:read',
   },
 ];
 
@@ -100,3 +127,20 @@ export const hasAny = (scopes: ReadonlySet<string>, sufficient: Section['scope']
 /** Returns the sections for a person with these scopes. */
 export const visibleSections = (scopes: ReadonlySet<string>): readonly Section[] =>
   navigation.filter(({ scope }) => hasAny(scopes, scope));
+
+/** What people need most often, first. */
+const mostUsed = [
+  'Home',
+  'Counter',
+  'Clients',
+  'Approvals',
+  'Accounts',
+  'Transactions',
+  'Books',
+  'Audit',
+  'Operations',
+];
+
+/** Returns the four sections of the bar on a phone. */
+export const barSections = (sections: readonly Section[]): readonly Section[] =>
+  mostUsed.flatMap((wanted) => sections.find(({ title }) => title === wanted) ?? []).slice(0, 4);
