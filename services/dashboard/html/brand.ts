@@ -14,7 +14,7 @@ const maxLogoBytes = 64 * 1024;
 const pngStart = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /** Reads the file of a logo. Throws an Error that says what is wrong with it. */
-export function readLogo(path: string): NonNullable<Brand['logo']> {
+function readLogo(path: string): NonNullable<Brand['logo']> {
   let content: Buffer;
   try {
     if (statSync(path).size > maxLogoBytes) throw new RangeError();

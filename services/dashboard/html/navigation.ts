@@ -32,11 +32,7 @@ const approvalScopes: readonly Scope[] = [
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
-<<<<<<< HEAD
-  { url: '/admin/ui', title: 'Home', about: 'Your day and today’s figures.', scope: null },
-=======
-  { url: '/admin/ui', title: 'Home', icon: 'home', about: 'Today’s figures.', scope: null },
->>>>>>> 83ec22e2 (Give the dashboard a face: typeface, icons, grouped sections, the bank's mark and colour)
+  { url: '/admin/ui', title: 'Home', icon: 'home', about: 'Your day and today’s figures.', scope: null },
   {
     url: '/admin/ui/counter',
     title: 'Counter',
