@@ -94,6 +94,7 @@ export const operations = {
   dropDeadLetter: { method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop' },
   listApprovals: { method: 'GET', path: '/admin/approvals', paged: 'items' },
   getApproval: { method: 'GET', path: '/admin/approvals/:approval_id' },
+  getApprovalRules: { method: 'GET', path: '/admin/approval-rules' },
   approveRequest: { method: 'POST', path: '/admin/approvals/:approval_id/approval' },
   rejectRequest: { method: 'POST', path: '/admin/approvals/:approval_id/rejection' },
   signIn: { method: 'POST', path: '/admin/sign-ins' },
@@ -1185,6 +1186,12 @@ export interface Calls {
   }, options?: CallOptions): Pages<Approval>;
   /** Get an approval. Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once. Any authenticated caller. */
   getApproval(input: { approval_id: string }, options?: CallOptions): Promise<ApprovalWithKey>;
+  /** Get what needs an approval. Returns the actions of the caller that need an approval now. A posting is `post_above` if its amount, or all items of a batch or captures of a hold together, is more than `limit` or more than `left` of its currency, or if its currency is not listed. It promises nothing: another posting of the caller, midnight, or a change of the settings may come before the request. Any authenticated caller. */
+  getApprovalRules(input?: Record<never, never>, options?: CallOptions): Promise<{
+    day: string;
+    actions: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate')[];
+    limits: { currency: string; limit: number; posted: number; left: number }[];
+  }>;
   /** Approve a request. Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known. Scope: approvals:write. */
   approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
   /** Reject a request. Also requires the scope of the action. Scope: approvals:write. */

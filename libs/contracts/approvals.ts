@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { refusal, refusalSchema } from './errors.ts';
-import { toMinor } from './money.ts';
+import { fromMinor, isCurrency, money, toMinor } from './money.ts';
 import { scopes } from './scopes.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
@@ -86,6 +86,29 @@ export function isAboveLimit({ limits }: Pick<ApprovalRules, 'limits'>, amount: 
   return minor === 'amount_too_large' || (typeof minor === 'bigint' && typeof most === 'bigint' && minor > most);
 }
 
+/** What a person has posted without approval on their latest day in one currency. */
+export interface PostedOnDay {
+  day: string;
+  minor: bigint;
+}
+
+/** Returns the sum of the person's day and the limit of the currency, which is below every sum if there is none. */
+export function allowance(
+  { limits = {}, day = '' }: Partial<Pick<ApprovalRules, 'limits' | 'day'>>,
+  currency: string,
+  posted: PostedOnDay | undefined,
+): { sum: bigint; most: bigint; day: string } {
+  const limit = limits[currency];
+  const most = limit === undefined ? -1n : toMinor(limit, currency);
+  // A message from yesterday counts to today.
+  const isSameDay = posted !== undefined && posted.day >= day;
+  return {
+    sum: isSameDay ? posted.minor : 0n,
+    most: typeof most === 'bigint' ? most : -1n,
+    day: isSameDay ? posted.day : day,
+  };
+}
+
 /** Creates the refusal of a command that was not executed, because a second person must approve it. */
 export function approvalRequired(what?: string) {
   return refusal('approval_required', `a second person must approve this${what === undefined ? '' : ` ${what}`}`);
@@ -162,6 +185,25 @@ const approvalRequestSchema = approvalSchema
   });
 export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 
+/** The rules for the requests of a caller, with what is left of the limits of this day. */
+export const ownRulesSchema = z.object({
+  day: z.string(),
+  actions: z.array(approvalAction),
+  limits: z.array(z.object({ currency: z.string(), limit: money, posted: money, left: money })),
+});
+export type OwnRules = z.infer<typeof ownRulesSchema>;
+
+/** Returns what a caller with these sums, by currency, may still post alone. Pure. */
+export function ownRules({ actions, limits, day }: ApprovalRules, posted: ReadonlyMap<string, PostedOnDay>): OwnRules {
+  const currencies = actions.includes('post_above') ? Object.keys(limits).filter(isCurrency) : [];
+  const shown = currencies.map((currency) => {
+    const { sum, most } = allowance({ limits, day }, currency, posted.get(currency));
+    const text = (minor: bigint) => fromMinor(minor > 0n ? minor : 0n, currency);
+    return { currency, limit: text(most), posted: text(sum), left: text(most - sum) };
+  });
+  return { day, actions, limits: shown };
+}
+
 const listFilters = z.strictObject({
   status: approvalStatus.optional(),
   action: approvalAction.optional(),
@@ -196,6 +238,22 @@ export const approvalEndpoints = {
     result: approvalSchema.extend({ api_key: z.string().optional() }),
     errors: ['insufficient_scope', 'outcome_unknown'],
     answers: { waiting: {}, approved },
+  },
+  get_approval_rules: {
+    route: 'GET /admin/approval-rules',
+    summary: 'Get what needs an approval',
+    scope: null,
+    description:
+      'Returns the actions of the caller that need an approval now. A posting is `post_above` if its amount, or all items of a batch or captures of a hold together, is more than `limit` or more than `left` of its currency, or if its currency is not listed. It promises nothing: another posting of the caller, midnight, or a change of the settings may come before the request.',
+    result: ownRulesSchema,
+    message: 'list_posted',
+    answers: {
+      rules: {
+        day: '2026-01-02',
+        actions: ['reverse', 'post_above'],
+        limits: [{ limit: 10000, posted: 2500, left: 7500 }],
+      },
+    },
   },
   approve_request: {
     route: 'POST /admin/approvals/:approval_id/approval',
@@ -232,6 +290,11 @@ export const approvalMessages = {
   list_approvals: message.accounts.query(
     { ...message.listRequest(listFilters), scopes: z.array(z.string()) },
     message.pageSchema(approvalSchema),
+  ),
+  /** What the caller posted without approval on the latest day of each currency. */
+  list_posted: message.ledger.query(
+    {},
+    z.array(z.object({ currency: z.string(), day: z.string(), amount: z.string() })),
   ),
   get_approval: message.accounts.query(
     { approval_id: message.id, scopes: z.array(z.string()) },
@@ -279,6 +342,12 @@ export const approvalMeanings = {
     'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',
     'Approval.outcome': 'The response to the approved request; omitted until it has been executed',
     'list_approvals.requested_by': 'me: only those of the caller; others: only those that the caller can decide',
+    'get_approval_rules.day': 'The current day of the bank, to which `posted` belongs',
+    'get_approval_rules.actions': 'The actions of the caller that need an approval; empty: none',
+    'get_approval_rules.limits': 'The limits of postings; empty unless `post_above` is one of the actions',
+    'get_approval_rules.limit': 'The most that one person posts without approval, at once and on one day',
+    'get_approval_rules.posted': 'What the caller has posted without approval on this day',
+    'get_approval_rules.left': 'The most that the caller can post now without approval',
     'approve_request.reason': 'The reason for approving, 1 to 500 characters',
     'reject_request.reason': 'The reason for rejecting, 1 to 500 characters',
     request: 'The original request',

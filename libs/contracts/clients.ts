@@ -13,13 +13,21 @@ const ussdStatus = z.enum(['active', 'inactive']);
 /** The fields that identify a client. Bound credentials cannot change them, and previous values are audited. */
 export const identityFields = ['first_name', 'last_name', 'company_name', 'registration_number'] as const;
 /** The fields by which the bank reaches and recognizes a client. Whoever changes them alone could take over accounts. */
-export const contactFields: readonly string[] = [
+const contactFields: readonly string[] = [
   ...identityFields,
   'email',
   'contact_number',
   'ussd_phone_number',
   'ussd_status',
 ];
+
+/**
+ * Reports whether a change of this field is one of how the bank reaches the client. Switching the USSD phone off only
+ * protects the client, and must not wait.
+ */
+export function isContact([field, value]: readonly [string, unknown]): boolean {
+  return contactFields.includes(field) && value !== 'inactive';
+}
 
 const shownContact = {
   email: z.string(),

@@ -7,6 +7,12 @@ import { type EndpointRows, example, field, type Meanings, meaning, message } fr
 export const limitNames = ['minimum_balance', 'per_transaction', 'per_day_out'] as const;
 export type LimitName = (typeof limitNames)[number];
 
+/** Reports whether a limit allows more than it did. Null: there is none. */
+export function allowsMore(name: LimitName, was: bigint | null, is: bigint | null): boolean {
+  if (was === null) return false;
+  return is === null || (name === 'minimum_balance' ? is < was : is > was);
+}
+
 export const limitsSchema = z.object({
   account_id: z.string(),
   currency: z.string(),

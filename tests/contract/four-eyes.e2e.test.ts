@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Approval } from '#libs/contracts/approvals.ts';
+import type { Approval, OwnRules } from '#libs/contracts/approvals.ts';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
+import { type Asked, whyApproval } from '../../services/dashboard/pages/needs-approval.ts';
 import {
   type Answer,
   type Api,
@@ -196,6 +197,63 @@ describe('backdate', () => {
     expect(await api.balance(account.account_id)).toBe(before + 1 + 1 - 7);
     const today = new Date().toISOString().slice(0, 10);
     expect((await clerk.post('/transactions', deposit(1, { effective_date: today }))).status).toBe(201);
+  });
+});
+
+describe('the rules of a caller', () => {
+  it('say of every request whether it needs an approval, with the sums of the day', async () => {
+    // contract: four-eyes-22
+    const teller = person();
+    const [euros, shillings] = [await api.newAccount({ currency: 'EUR' }), await api.newAccount({ currency: 'KES' })];
+    const post = (amount: number, fields: object = {}) => teller.post('/transactions', deposit(amount, fields));
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 7);
+    const frozen = await api.newAccount();
+    await api.setStatus(frozen.account_id, 'Frozen', 'fraud');
+    const owner = `/clients/${frozen.client_id}`;
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const posted = (amount: string, currency = 'USD') => ({ action: 'post_above' as const, amount, currency });
+    const cases: [name: string, asked: Asked, isNeeded: boolean, request: () => Promise<Answer>][] = [
+      ['above', posted('1000.01'), true, () => post(1000.01)],
+      ['below', posted('999.99'), false, () => post(999.99)],
+      ['a sum at the limit', posted('0.01'), false, () => post(0.01)],
+      ['a sum above it', posted('0.01'), true, () => post(0.01)],
+      ['at the limit', posted('50000', 'KES'), false, () => post(50_000, { account_id: shillings.account_id })],
+      ['a currency without limit', posted('0.01', 'EUR'), true, () => post(0.01, { account_id: euros.account_id })],
+      [
+        'an earlier value date',
+        { ...posted('0.01', 'EUR'), effective_date: yesterday },
+        true,
+        () => post(0.01, { account_id: euros.account_id, effective_date: yesterday }),
+      ],
+      [
+        'a reversal',
+        { action: 'reverse' },
+        true,
+        () => teller.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' }),
+      ],
+      [
+        'unfreezing',
+        { action: 'unfreeze' },
+        true,
+        () => teller.post(`/accounts/${frozen.account_id}/status-transitions`, { status: 'Active' }),
+      ],
+      ['a phone', { action: 'client_contact' }, true, () => teller.patch(owner, { contact_number: '+254711222333' })],
+    ];
+    for (const [name, asked, isNeeded, request] of cases) {
+      const rules = (await teller.get('/admin/approval-rules')).data<OwnRules>();
+      // The dashboard decides from the digits of the response.
+      const digits = rules.limits.map((one) => ({
+        ...one,
+        limit: `${one.limit}`,
+        posted: `${one.posted}`,
+        left: `${one.left}`,
+      }));
+      const why = whyApproval({ ...rules, limits: digits }, asked);
+      const { status, text } = await request();
+      expect([name, why !== undefined, status], text).toEqual([name, isNeeded, isNeeded ? 202 : 201]);
+    }
+    expect((await api.get('/admin/approval-rules')).data()).toMatchObject({ actions: [], limits: [] });
+    expect((await api.post('/transactions', deposit(5_000))).status).toBe(201);
   });
 });
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { approvalRequired, isUnapproved } from '#libs/contracts/approvals.ts';
-import { contactFields, identityFields } from '#libs/contracts/clients.ts';
+import { identityFields, isContact } from '#libs/contracts/clients.ts';
 import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusal } from '#libs/contracts/errors.ts';
 import { computeEtag } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
@@ -117,11 +117,6 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const event = { client_id, client_type, changed_fields, updated_at, ...pickNames(updated), ...askedBy(context) };
   const events = [createEvent(work, 'corebanking.client.updated.v1', client_id, event)];
   return done(toClient(updated), events, { changed_fields, ...identities(row, updated) });
-}
-
-/** Switching the USSD phone off only protects the client, and must not wait. */
-function isContact([field, value]: [string, unknown]): boolean {
-  return contactFields.includes(field) && value !== 'inactive';
 }
 
 const onlyTheBankActivates = refusal(

@@ -31,6 +31,7 @@ import {
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { showReversed, transactionTitle } from './counter-instructions.ts';
+import type { Announced } from './needs-approval.ts';
 
 /** The account pages. */
 
@@ -277,6 +278,7 @@ export function statusForm(
   visit: PageRequest,
   owned: OwnedAccount,
   change: StatusChange,
+  { says, button }: Announced,
   values: URLSearchParams,
   wrong: Wrong,
 ): Html {
@@ -290,14 +292,14 @@ export function statusForm(
   ];
   const frame = {
     wrong,
-    button: `${verb} the account`,
+    button,
     cancel: `${url}/${account.account_id}`,
     isDangerous: status !== 'Active',
   };
   const form = showForm(
     visit,
     frame,
-    html`<p role="alert">${meaning}</p>
+    html`<p role="alert">${meaning}</p>${says}
 ${showField({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${showField({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}`,

@@ -4,7 +4,9 @@ import { type Account, accountStatus, accountType } from '#libs/contracts/accoun
 import type { Client } from '#libs/contracts/clients.ts';
 import { currencies, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { known } from '../api.ts';
 import { readKeyNames } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -42,8 +44,10 @@ import { transactionTitle } from './counter-instructions.ts';
 import { counterActions, counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
+import { announce, needsApproval } from './needs-approval.ts';
 import { showNotes } from './notes.ts';
 import { addParties, type WithParties } from './parties.ts';
+import { addTask } from './tasks.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
@@ -83,10 +87,14 @@ const columns: CsvColumn<Listed>[] = [
 ];
 
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
-export function addAccounts(app: FastifyInstance): void {
+export function addAccounts(app: FastifyInstance, secrets: readonly string[]): void {
   addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, accountList, columns);
   const opening = { title: 'Open an account', scope: 'accounts:write' } as const;
-  addFormPage(app, `${url}/new`, opening, { draw: drawOpening, take: open });
+  const task = addTask(app, { name: 'opening', ...opening, done: openedPage }, secrets);
+  addFormPage(app, `${url}/new`, opening, {
+    draw: (visit, sent, wrong) => drawOpening(visit, task.getValues(visit, sent), wrong),
+    take: (visit) => open(visit, task),
+  });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
   const entries = (visit: PageRequest): List<WithParties<EntryLine>> => ({
@@ -170,28 +178,48 @@ export const entryColumns: CsvColumn<WithParties<EntryLine>>[] = [
 ];
 
 async function drawOpening(visit: PageRequest, entered: URLSearchParams, wrong: Wrong): Promise<Html> {
-  const { api, person, query } = visit;
-  const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: query.get('client_id') ?? '' });
-  const client_id = encodeURIComponent(values.get('client_id') ?? '');
-  // The API reports an unknown client, and the message is shown at the field.
-  const holder =
-    client_id !== '' && person.scopes.has('clients:read')
-      ? await api.get<Client>(`/clients/${client_id}`).catch(() => undefined)
-      : undefined;
-  return openingForm(visit, holder?.data, values, wrong);
+  const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: visit.query.get('client_id') ?? '' });
+  return openingForm(visit, await readClient(visit, values.get('client_id') ?? ''), values, wrong);
 }
 
-async function open(visit: PageRequest): Promise<PageResult> {
+/** Returns the client if the person may read it. The API reports an unknown one, and the message is shown at the field. */
+async function readClient({ api, person }: PageRequest, id: string): Promise<Client | undefined> {
+  if (id === '' || !person.scopes.has('clients:read')) return undefined;
+  return (await known(api.get<Client>(`/clients/${encodeURIComponent(id)}`)))?.data;
+}
+
+const openedPage = (data: unknown) => ({ redirectTo: `${url}/${(data as Account).account_id}?saved=opened` });
+
+async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promise<PageResult> {
   const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, visit.fields);
   const currency = typed.toUpperCase();
   const deposit = parseDeposit(initial_deposit, currency);
   if ('wrong' in deposit) throw new WrongInput({ initial_deposit: deposit.wrong });
+  const asked = { action: 'post_above' as const, ...deposit, currency };
+  if ('amount' in deposit && (await needsApproval(visit, asked))) {
+    const client = await readClient(visit, rest['client_id'] ?? '');
+    const isLoan = rest['account_type'] === 'Loan';
+    return task.summarise(visit, {
+      path: '/accounts',
+      body: { ...rest, currency, initial_deposit: deposit.amount },
+      facts: [
+        ['Customer', client && clientName(client)],
+        ['Type', rest['account_type']],
+        [isLoan ? 'Amount that is lent' : 'First deposit', amountText(deposit.amount, currency)],
+      ],
+      changes: [],
+      button: 'Open the account',
+      form: `${url}/new`,
+      entered: enteredIn(opened, visit.fields),
+      asked,
+    });
+  }
   const { data } = await visit.api.post<Account>(
     '/accounts',
     { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
     enteredIdempotencyKey(visit),
   );
-  return waitingFor(data) ?? { redirectTo: `${url}/${data.account_id}?saved=opened` };
+  return waitingFor(data) ?? openedPage(data);
 }
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
@@ -222,7 +250,14 @@ function addStatusChange(app: FastifyInstance, change: StatusChange): void {
       const its = await owned(visit, change);
       return {
         title: `${verb} account ${its.account.account_number}`,
-        content: statusForm(visit, its, change, values, wrong),
+        content: statusForm(
+          visit,
+          its,
+          change,
+          await announce(visit, change === 'unfreezing' ? { action: 'unfreeze' } : undefined, `${verb} the account`),
+          values,
+          wrong,
+        ),
       };
     },
     async take(visit) {

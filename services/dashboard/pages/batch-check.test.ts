@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '#libs/contracts/accounts.ts';
+import type { OwnRules } from '#libs/contracts/approvals.ts';
 import { samples } from '../../gateway/test/test-app.ts';
 import { checkLines, type Mode } from './batch-check.ts';
 
@@ -24,12 +25,18 @@ const accounts = new Map([
 const all = new Set(['transactions:write', 'transfers:write']);
 const blank = { from: '', to: '', amount: '5', currency: '', reference: '', description: '' };
 
-function check(lines: Partial<typeof blank & { fault: string }>[], mode: Mode = 'independent', scopes = all) {
+function check(
+  lines: Partial<typeof blank & { fault: string }>[],
+  mode: Mode = 'independent',
+  scopes = all,
+  rules?: OwnRules,
+) {
   const numbered = lines.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
-  const { payments, refused } = checkLines(numbered, accounts, scopes, mode);
+  const { payments, refused, unapproved } = checkLines(numbered, accounts, scopes, mode, rules);
   return {
     sent: payments.map(({ line }) => line.line),
     refused: refused.map(({ line, reason }) => [line.line, reason]),
+    ...(rules && { unapproved }),
   };
 }
 
@@ -100,7 +107,7 @@ describe('lines together', () => {
   it('that are equal are named', () => {
     const rows = [{ to: 'A' }, { to: 'A', amount: '5.00' }, { to: 'B' }, { to: 'A', reference: 'slip 2' }, { to: 'A' }];
     const numbered = rows.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
-    expect(checkLines(numbered, accounts, all, 'atomic').repeated).toEqual([3, 6]);
+    expect(checkLines(numbered, accounts, all, 'atomic', undefined).repeated).toEqual([3, 6]);
   });
 
   it('do not repay more than the outstanding amount', () => {
@@ -109,5 +116,44 @@ describe('lines together', () => {
       { from: 'B', to: 'LOAN', amount: '30' },
     ];
     expect(check(rows).refused).toEqual([[3, 'After the payments above, less than this is owed on the loan.']]);
+  });
+});
+
+describe('lines that need an approval', () => {
+  const usd = { currency: 'USD', limit: '30', posted: '10', left: '20' };
+  const rules: OwnRules = { day: '2026-01-02', actions: ['post_above'], limits: [usd] };
+
+  it('cannot be sent by themselves above the limit, or in a currency without one', () => {
+    const lines = [
+      { from: 'A', to: 'B', amount: '30.01' },
+      { from: 'A', to: 'B', amount: '20' },
+      { to: 'YEN', amount: '1' },
+    ];
+    const why = 'A second person must approve this: enter it by itself, at the counter.';
+    expect(check(lines, 'independent', all, rules)).toEqual({
+      sent: [3],
+      refused: [
+        [2, why],
+        [4, why],
+      ],
+      unapproved: [],
+    });
+    expect(check(lines, 'independent', all, { ...rules, actions: ['reverse'] }).sent).toEqual([2, 3, 4]);
+  });
+
+  it('are named if they are more together than is left of the day', () => {
+    const together = check(
+      [
+        { to: 'A', amount: '15' },
+        { to: 'B', amount: '5.01' },
+      ],
+      'atomic',
+      all,
+      rules,
+    );
+    expect(together.sent).toEqual([2, 3]);
+    expect(together.unapproved?.map((text) => text.replaceAll('\u00a0', ' '))).toEqual([
+      'The payments in USD are 20.01 USD together, and you can post 20.00 USD more today alone.',
+    ]);
   });
 });

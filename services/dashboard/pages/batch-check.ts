@@ -1,10 +1,13 @@
 import type { Account } from '#libs/contracts/accounts.ts';
+import type { OwnRules } from '#libs/contracts/approvals.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { listViolations } from '#libs/contracts/violations.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
-import { availableBalance, refusalText } from './counter-instructions.ts';
+import { availableBalance, explainRefusal, refusalText } from './counter-instructions.ts';
+import { isMore } from './needs-approval.ts';
 
 /** Determines which lines of a file can be sent, and why the others cannot. Pure. */
 
@@ -29,6 +32,8 @@ export interface Checked {
   refused: RefusedLine[];
   /** The lines of payments that are equal to an earlier one. */
   repeated: number[];
+  /** Why the payments need an approval, which a file cannot wait for. */
+  unapproved: string[];
 }
 
 /** The balances after the lines checked so far. */
@@ -40,13 +45,16 @@ export function checkLines(
   /** Those of the person who sends the file. */
   scopes: ReadonlySet<string>,
   mode: Mode,
+  /** Undefined: not known now. */
+  rules: OwnRules | undefined,
 ): Checked {
   const left: Left = new Map();
   const seen = new Set<string>();
-  const checked: Checked = { payments: [], refused: [], repeated: [] };
+  const checked: Checked = { payments: [], refused: [], repeated: [], unapproved: [] };
   for (const line of lines) {
     const payment = toPayment(line, accounts, scopes);
-    const reason = typeof payment === 'string' ? payment : findShortage(payment, left, mode);
+    const reason =
+      typeof payment === 'string' ? payment : (needsOwnApproval(payment, rules) ?? findShortage(payment, left, mode));
     if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
     else {
       checked.payments.push(payment);
@@ -56,7 +64,28 @@ export function checkLines(
       seen.add(content);
     }
   }
-  return checked;
+  return { ...checked, unapproved: needTogether(checked.payments, rules) };
+}
+
+/** Returns why the payment needs an approval by itself, whatever else was posted on this day. */
+function needsOwnApproval({ amount, currency }: Payment, rules: OwnRules | undefined): string | undefined {
+  if (!rules?.actions.includes('post_above')) return undefined;
+  const limit = rules.limits.find((one) => one.currency === currency)?.limit;
+  const isAlone = limit !== undefined && !isMore(amount, limit, currency);
+  return isAlone ? undefined : explainRefusal('approval_required');
+}
+
+/** Returns why the payments of a currency need an approval together. */
+function needTogether(payments: readonly Payment[], rules: OwnRules | undefined): string[] {
+  if (!rules?.actions.includes('post_above')) return [];
+  return [...Map.groupBy(payments, ({ currency }) => currency)].flatMap(([currency, group]) => {
+    const sum = group.reduce((total, { amount }) => sumText(total, amount, currency, 1n), '0');
+    const left = rules.limits.find((one) => one.currency === currency)?.left ?? '0';
+    if (!isMore(sum, left, currency)) return [];
+    return [
+      `The payments in ${currency} are ${amountText(sum, currency)} together, and you can post ${amountText(left, currency)} more today alone.`,
+    ];
+  });
 }
 
 /** Returns the payment of a line, or why the line is refused. */

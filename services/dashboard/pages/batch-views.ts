@@ -74,17 +74,19 @@ export interface PreviewParts {
 }
 
 export function preview(visit: PageRequest, { file, isAtomic, checked, names, sealed, before }: PreviewParts): Html {
-  const { payments, refused, repeated } = checked;
+  const { payments, refused, repeated, unapproved } = checked;
   const said = isAtomic
     ? 'This file cannot be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
     : 'These lines are omitted. Correct them and upload them later in a separate file.';
+  const sendable = unapproved.length > 0 ? 0 : payments.length;
   return html`${facts([
     ['File', file],
-    ['Can be sent', `${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`],
+    ['Can be sent', `${sendable} ${sendable === 1 ? 'payment' : 'payments'}`],
     ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
     ['If a payment is refused', isAtomic ? 'nothing is posted' : 'the others are posted'],
   ])}
 ${refused.length > 0 && html`<h2>What cannot be sent</h2>${notice('error', said)}${refusedTable(refused)}`}
+${unapproved.length > 0 && notice('error', html`<strong>This file needs the approval of a second person, and a file cannot wait for one.</strong> ${unapproved.join(' ')} Take payments out until the rest fits, or let a colleague send them; or enter them by themselves, at the counter.`)}
 ${
   sealed !== undefined &&
   html`<h2>What is sent</h2>${sums(payments)}

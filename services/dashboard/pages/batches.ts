@@ -35,6 +35,7 @@ import {
 import { clientName } from './client-views.ts';
 import { createSealed, isUnknown } from './confirmation.ts';
 import { explainRefusal } from './counter-instructions.ts';
+import { readRules } from './needs-approval.ts';
 
 const lineSchema = z.object({
   line: z.number(),
@@ -104,9 +105,12 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
   if ('wrong' in read) return refuseFile(read.wrong);
   if (mode === 'atomic' && read.lines.length > maxPayments / 2)
     return refuseFile(`At most ${maxPayments / 2} payments can be posted all or none.`);
-  const accounts = await findAccounts(visit, read.lines);
-  const checked = checkLines(read.lines, accounts, person.scopes, mode);
-  const isSendable = checked.payments.length > 0 && (mode === 'independent' || checked.refused.length === 0);
+  const [accounts, rules] = await Promise.all([findAccounts(visit, read.lines), readRules(visit)]);
+  const checked = checkLines(read.lines, accounts, person.scopes, mode, rules);
+  const isSendable =
+    checked.payments.length > 0 &&
+    checked.unapproved.length === 0 &&
+    (mode === 'independent' || checked.refused.length === 0);
   const instruction = {
     actor,
     file: nameIn(fields.get('file_name') ?? ''),

@@ -161,6 +161,14 @@ export function meanwhileIn(client: Client, was: URLSearchParams, entered: URLSe
   });
 }
 
+/** The values that the form changes, before and after. */
+export function changesInWords(client: Client, was: URLSearchParams, entered: URLSearchParams) {
+  return openingFields[client.client_type].flatMap(({ name, label }) => {
+    const [before, after] = [was.get(name) ?? '', entered.get(name)?.trim() ?? ''];
+    return before === after ? [] : [{ what: label, before: before || '–', after: after || '–' }];
+  });
+}
+
 export interface CorrectionParts {
   client: Client;
   /** The version that the form shows. */

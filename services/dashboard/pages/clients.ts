@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, isContact } from '#libs/contracts/clients.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
@@ -12,6 +12,7 @@ import { desk, notice } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import {
   type ClientType,
+  changesInWords,
   clientFacts,
   clientForm,
   clientName,
@@ -23,7 +24,9 @@ import {
   openingFieldNames,
 } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
+import { needsApproval } from './needs-approval.ts';
 import { showNotes } from './notes.ts';
+import { addTask } from './tasks.ts';
 
 const url = '/admin/ui/clients';
 const api = '/clients';
@@ -56,7 +59,7 @@ const clientList = ({ person }: PageRequest): List<Client> => ({
 });
 
 /** Adds the pages of clients: the list, creation, one client with accounts, and corrections. */
-export function addClients(app: FastifyInstance): void {
+export function addClients(app: FastifyInstance, secrets: readonly string[]): void {
   addListPage(app, url, { title: 'Clients', scope: 'clients:read' }, clientList, columns);
   addCreation(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
@@ -73,7 +76,7 @@ export function addClients(app: FastifyInstance): void {
 ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
   });
-  addCorrection(app);
+  addCorrection(app, secrets);
 }
 
 /** The message after the redirect of a form. */
@@ -165,10 +168,24 @@ async function findNamesakes({ api: bank, fields, person }: PageRequest, made: s
  * Corrects a client. The form sends only changed values, for the version that it showed. If somebody else has
  * changed the client meanwhile, both versions are shown before anything is saved.
  */
-function addCorrection(app: FastifyInstance): void {
+function addCorrection(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Correct a client', scope: 'clients:write' } as const;
+  const corrected = (client_id: string) => ({ redirectTo: `${url}/${client_id}?saved=corrected` });
+  const task = addTask(
+    app,
+    {
+      name: 'correction',
+      title: 'Correction',
+      scope: page.scope,
+      done: (data) => corrected((data as Client).client_id),
+      refusal: ({ code, message }) =>
+        code === 'version_mismatch' ? 'Somebody else has changed this client meanwhile. Go back to see both.' : message,
+    },
+    secrets,
+  );
   addFormPage(app, `${url}/:client_id/contact`, page, {
-    async draw(visit, entered, wrong) {
+    async draw(visit, sent, wrong) {
+      const entered = task.getValues(visit, sent);
       const { client, etag } = await read(visit);
       const shown = correctableFields(client);
       return entered.size === 0
@@ -185,11 +202,28 @@ function addCorrection(app: FastifyInstance): void {
       const { fields, id } = visit;
       const was = shownIn(fields);
       const changes = changesIn(fields, was);
-      const redirectTo = `${url}/${id}?saved=corrected`;
-      if (Object.keys(changes).length === 0) return { redirectTo };
+      if (Object.keys(changes).length === 0) return corrected(id);
+      const path = `${api}/${id}`;
+      const etag = fields.get('etag') ?? undefined;
+      const asked = { action: 'client_contact' as const };
+      if (Object.entries(changes).some(isContact) && (await needsApproval(visit, asked))) {
+        const { client } = await read(visit);
+        return task.summarise(visit, {
+          method: 'patch',
+          path,
+          body: changes,
+          if_match: etag,
+          facts: [['Client', clientName(client)]],
+          changes: changesInWords(client, was, fields),
+          button: 'Save',
+          form: `${url}/${id}/contact`,
+          entered: Object.fromEntries([...fields].filter(([name]) => name !== 'csrf_token')),
+          asked,
+        });
+      }
       try {
-        const { data } = await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
-        return waitingFor(data) ?? { redirectTo };
+        const { data } = await visit.api.patch(path, changes, etag);
+        return waitingFor(data) ?? corrected(id);
       } catch (error) {
         if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
         return { status: 412, content: bothVersions(visit, await read(visit), was) };

@@ -68,6 +68,8 @@ export function confirmForm(
 /** True if the response is not about the request, because the bank may have accepted an earlier click. */
 export const isUnknown = ({ status }: ApiRefused): boolean => status >= 500 || status === 408 || status === 429;
 
+export type Method = 'post' | 'put' | 'patch';
+
 export interface Confirmation<T> {
   /** The address of its summary. */
   address: string;
@@ -81,7 +83,8 @@ export interface Confirmation<T> {
   caution: string;
   listFacts(instruction: T): readonly Fact[];
   summary(visit: PageRequest, instruction: T, sealed: string): PageResult | Promise<PageResult>;
-  toRequest(instruction: T): { path: string; body: object };
+  /** A POST has the idempotency key of the instruction. */
+  toRequest(instruction: T): { method?: Method | undefined; path: string; body: object; ifMatch?: string | undefined };
   done(data: unknown): PageResult;
   refused(visit: PageRequest, instruction: T, error: ApiRefused, sealed: string): PageResult | Promise<PageResult>;
 }
@@ -117,11 +120,16 @@ ${home}`,
     )}
 ${facts(confirmation.listFacts(instruction))}
 ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
+  const call = ({ api }: PageRequest, instruction: T) => {
+    const { method = 'post', path, body, ifMatch } = confirmation.toRequest(instruction);
+    if (method === 'put') return api.put<{ status?: string }>(path, body);
+    if (method === 'patch') return api.patch<{ status?: string }>(path, body, ifMatch);
+    return api.post<{ status?: string }>(path, body, instruction.idempotency_key);
+  };
   const carryOut = async (visit: PageRequest, instruction: T, sealed: string) => {
     const notKnown = { redirectTo: `${address}/outcome?${of(sealed)}` };
-    const { path, body } = confirmation.toRequest(instruction);
     try {
-      const { data } = await visit.api.post<{ status?: string }>(path, body, instruction.idempotency_key);
+      const { data } = await call(visit, instruction);
       return waitingFor(data) ?? (data.status === 'Pending' ? notKnown : confirmation.done(data));
     } catch (error) {
       if (!(error instanceof ApiRefused) || error.status === 401) throw error;

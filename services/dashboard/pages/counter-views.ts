@@ -3,7 +3,7 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankDay, bankName } from '#libs/service/formats.ts';
+import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import {
@@ -48,6 +48,8 @@ import {
   moneyDirection,
   refusalText,
 } from './counter-instructions.ts';
+
+import type { Announced } from './needs-approval.ts';
 
 /** The pages of the counter. */
 
@@ -185,8 +187,19 @@ const optionOf = ({ account, owner }: Owned) =>
     [owner && clientName(owner), account.account_number, account.account_type].filter(Boolean).join(', '),
   ] as const;
 
+export interface SummaryParties {
+  own: Owned;
+  other: Owned | undefined;
+}
+
 /** Shows the summary of an instruction before it is confirmed. */
-export function summary(visit: PageRequest, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
+export function summary(
+  visit: PageRequest,
+  sealed: string,
+  instruction: Instruction,
+  { own, other }: SummaryParties,
+  { says, button }: Announced,
+): Html {
   const { kind, amount, currency, reference, description, effective_date, account_id } = instruction;
   const { from, to } = moneyDirection(instruction, { account: own.account, other: other?.account });
   const place = (account: Account | undefined) => {
@@ -210,12 +223,16 @@ export function summary(visit: PageRequest, sealed: string, instruction: Instruc
     ['Description', description],
     ['Value date', effective_date],
   ])}
-${effective_date !== undefined && effective_date !== bankDay(visit.now) && notice('info', 'The value date is not today’s: a second person may have to approve this first.')}
 ${isShort && notice('error', refusalText('insufficient_funds', { from: counted }))}
-${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${amountText(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
+${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
 }
 
-const confirms = { deposit: 'Deposit', withdrawal: 'Pay out', transfer: 'Transfer', repayment: 'Repay' } as const;
+export const confirms = {
+  deposit: 'Deposit',
+  withdrawal: 'Pay out',
+  transfer: 'Transfer',
+  repayment: 'Repay',
+} as const;
 
 /** The contents of a receipt. */
 export interface ReceiptParts {

@@ -353,7 +353,6 @@ describe('a value date', () => {
     const { answer, confirm, get } = await entered('deposit', { amount: '1500.5', effective_date: '2026-01-05' });
     const summary = visibleText((await get(answer.headers.location ?? '')).body);
     expect(summary).toContain('Value date 2026-01-05');
-    expect(summary).toContain('a second person may have to approve this first');
     answers['create_transaction'] = refused('day_closed');
     const { body: refusal, statusCode } = await confirm();
     expect(commands().map(({ value }) => JSON.parse(String(value)) as object)).toMatchObject([

@@ -35,14 +35,17 @@ import {
 import {
   alreadyPosted,
   choiceTable,
+  confirms,
   counterForm,
   counterUrl,
   next,
   type ReceiptParts,
   receipt,
+  type SummaryParties,
   startForm,
   summary,
 } from './counter-views.ts';
+import { announce } from './needs-approval.ts';
 import { notesFor } from './notes.ts';
 
 /** Any of these is sufficient for the counter. */
@@ -176,10 +179,15 @@ const confirmation: Confirmation<Instruction> = {
   async summary(visit, instruction, sealed) {
     const before = await findPosted(visit, instruction);
     if (before) return { title: `${kinds[instruction.kind].title}: already posted`, content: alreadyPosted(before) };
-    const { own, other } = await readParties(visit, instruction);
+    const { kind, amount, currency, effective_date } = instruction;
+    const asked = { action: 'post_above' as const, amount, currency, effective_date };
+    const [parties, announced] = await Promise.all([
+      readParties(visit, instruction),
+      announce(visit, asked, `${confirms[kind]} ${amountText(amount, currency)}`),
+    ]);
     return {
-      title: `${kinds[instruction.kind].title}: is this right?`,
-      content: summary(visit, sealed, instruction, own, other),
+      title: `${kinds[kind].title}: is this right?`,
+      content: summary(visit, sealed, instruction, parties, announced),
     };
   },
   toRequest,
@@ -205,7 +213,7 @@ async function findPosted(
   return posting?.data.status === 'Completed' ? hit : undefined;
 }
 
-async function readParties(visit: PageRequest, { account_id, other_id }: Instruction) {
+async function readParties(visit: PageRequest, { account_id, other_id }: Instruction): Promise<SummaryParties> {
   const other = other_id === undefined ? undefined : readOwnedAccount(visit, other_id);
   return { own: await readOwnedAccount(visit, account_id), other: await other };
 }

@@ -20,6 +20,7 @@ import {
 import { addDownload, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { facts, loaded, notice, numeric, parts, refreshed, showFullTime, table } from '../html/show.ts';
+import { announce } from './needs-approval.ts';
 
 /** The days of the books: the calendar, closing a day, and a closed day. */
 
@@ -192,16 +193,17 @@ async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult
   const why = notClosable(day, closed, bankDay(now));
   if (why !== undefined) return wrongDay(title, why);
   const mayRead = person.scopes.has('books:read');
+  const { says, button } = await announce(visit, { action: 'close_day' }, 'Close the day');
   const form = showForm(
     visit,
-    { wrong: problemOf(wrong), button: 'Close the day', cancel: mayRead ? daysUrl : '/admin/ui', isDangerous: true },
+    { wrong: problemOf(wrong), button, cancel: mayRead ? daysUrl : '/admin/ui', isDangerous: true },
     confirmation(`Close ${day} for good`, wrong),
   );
   return {
     title,
     content: html`${bookParts('days')}<p role="alert">After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
 ${mayRead && closed.last === undefined && notice('info', html`This is the first closing: it closes all days before ${day} too.`)}
-${await showAffected(visit, day)}${mayRead && dayPreview(day)}${form}`,
+${await showAffected(visit, day)}${mayRead && dayPreview(day)}${says}${form}`,
   };
 }
 

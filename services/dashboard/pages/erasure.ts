@@ -47,6 +47,7 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
         button: 'Erase this client permanently',
         form: erasureUrl(client_id),
         entered: {},
+        asked: { action: 'erase' },
       });
     },
   });

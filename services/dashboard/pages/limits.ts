@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
-import type { LimitName } from '#libs/contracts/limits.ts';
+import { allowsMore, type LimitName } from '#libs/contracts/limits.ts';
+import { toMinor } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
@@ -8,6 +9,7 @@ import { fieldAmount, jsonNumber, typedLimit } from '../html/amounts.ts';
 import {
   accepted,
   addFormPage,
+  enteredIn,
   type Field,
   showFields,
   showForm,
@@ -16,9 +18,12 @@ import {
   waitingFor,
 } from '../html/forms.ts';
 import type { PageRequest, PageResult } from '../html/frame.ts';
-import { readAccount, readOwnedAccount } from '../html/owners.ts';
+import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice } from '../html/show.ts';
 import { accountFacts, accountParts } from './account-views.ts';
+import { clientName } from './client-views.ts';
+import { needsApproval } from './needs-approval.ts';
+import { addTask } from './tasks.ts';
 
 /** The limits of an account: the page that shows and changes them. */
 
@@ -46,9 +51,15 @@ const inOrder: readonly LimitName[] = ['per_transaction', 'per_day_out', 'minimu
 
 const limitsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/limits`;
 
-export function addLimits(app: FastifyInstance): void {
+export function addLimits(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Limits', scope: 'accounts:read' } as const;
-  addFormPage(app, limitsUrl(':account_id'), page, { draw, take }, 'accounts:limits');
+  const done = (data: unknown) => ({ redirectTo: `${limitsUrl((data as Account).account_id)}?saved` });
+  const task = addTask(app, { name: 'limits', title: page.title, scope: 'accounts:limits', done }, secrets);
+  const form = {
+    draw: (visit: PageRequest, sent: URLSearchParams, wrong: Wrong) => draw(visit, task.getValues(visit, sent), wrong),
+    take: (visit: PageRequest) => take(visit, task),
+  };
+  addFormPage(app, limitsUrl(':account_id'), page, form, 'accounts:limits');
 }
 
 /** The hidden field with the limit that the page showed. */
@@ -109,11 +120,12 @@ async function showLimits(visit: PageRequest, account: Account, values: URLSearc
     html`${inOrder.map((name) => html`<input type="hidden" name="${shownAs(name)}" value="${limits[name] ?? ''}">`)}${showFields(fields, entered, wrong)}`,
   );
   return html`<h2>Limits</h2>${now}<h2>Change them</h2>
-<p class="quiet">A change that allows more may need a second person. Reversals are exempt.</p>${form}`;
+<p class="quiet">Reversals are exempt.</p>${form}`;
 }
 
-async function take(visit: PageRequest): Promise<PageResult> {
-  const { account_id, currency } = await readAccount(visit, visit.id);
+async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promise<PageResult> {
+  const { account, owner } = await readOwnedAccount(visit, visit.id);
+  const { account_id, currency } = account;
   const typed = (name: LimitName) => typedLimit(visit.fields.get(name) ?? '', currency);
   const limits = accepted({
     per_transaction: typed('per_transaction'),
@@ -132,10 +144,33 @@ async function take(visit: PageRequest): Promise<PageResult> {
         ]),
       ),
     );
-  const body = Object.fromEntries(
-    Object.entries(limits).flatMap(([name, limit]) => (limit ? [[name, jsonNumber(limit.amount)]] : [])),
+  const wanted = Object.fromEntries(
+    Object.entries(limits).flatMap(([name, limit]) => (limit ? [[name, limit.amount]] : [])),
   );
-  const { data } = await visit.api.put(`/accounts/${account_id}/limits`, body);
+  const path = `/accounts/${account_id}/limits`;
+  const minor = (decimal: string | undefined) => (decimal === undefined ? null : BigInt(toMinor(decimal, currency)));
+  const isRaised = inOrder.some((name) => allowsMore(name, minor(now[name]), minor(wanted[name])));
+  const asked = { action: 'raise_limit' as const };
+  if (isRaised && (await needsApproval(visit, asked)))
+    return task.summarise(visit, {
+      method: 'put',
+      path,
+      body: wanted,
+      facts: [
+        ['Customer', owner && clientName(owner)],
+        ['Account', account.account_number],
+      ],
+      changes: limitChanges(wanted, now),
+      button: 'Change the limits',
+      form: limitsUrl(account_id),
+      entered: enteredIn(
+        inOrder.flatMap((name) => [name, shownAs(name)]),
+        visit.fields,
+      ),
+      asked,
+    });
+  const body = Object.fromEntries(Object.entries(wanted).map(([name, amount]) => [name, jsonNumber(amount)]));
+  const { data } = await visit.api.put(path, body);
   return waitingFor(data) ?? { redirectTo: `${limitsUrl(account_id)}?saved` };
 }
 

@@ -49,6 +49,7 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
         facts: [...shown.facts, ['Reason', reason], ['Value date', effective_date]],
         button: `Reverse this ${original.transaction_type}`,
         form: reversalUrl(transaction_id),
+        asked: { action: 'reverse', ...(effective_date !== undefined && { effective_date }) },
         entered: { reason, ...(effective_date !== undefined && { effective_date }) },
       });
     },

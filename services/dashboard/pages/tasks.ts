@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { limitNames } from '#libs/contracts/limits.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -11,6 +12,7 @@ import type { PageRequest, PageResult } from '../html/frame.ts';
 import { changeTable, type Fact, facts, notice } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
+import { announce, askedSchema } from './needs-approval.ts';
 
 /** Tasks that staff do outside the counter and that another click cannot undo. */
 
@@ -27,13 +29,17 @@ const instructionSchema = z.object({
   /** The actor who made it; nobody else can confirm it. */
   actor: z.string(),
   /** The request to the API. Amounts are decimal strings. */
+  method: z.enum(['post', 'put', 'patch']).optional(),
   path: z.string(),
-  body: z.record(z.string(), z.union([z.string(), z.boolean()])),
+  body: z.record(z.string(), z.union([z.string(), z.boolean(), z.null()])),
+  if_match: z.string().optional(),
   idempotency_key: z.string(),
   /** The lines of the summary. */
   facts: z.array(z.tuple([z.string(), z.string()])),
   changes: z.array(changeSchema),
   warning: z.string().optional(),
+  /** What may need an approval. */
+  asked: askedSchema.optional(),
   /** The text of the button that confirms it. */
   button: z.string(),
   /** The page of the form and the values entered in it. */
@@ -78,18 +84,16 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
       leave: toStart,
       caution: 'Do not enter it again.',
       listFacts: (instruction) => [['What', instruction.button], ...instruction.facts],
-      summary(visit, instruction, sealed) {
-        const { button } = instruction;
+      async summary(visit, instruction, sealed) {
+        const { says, button } = await announce(visit, instruction.asked, instruction.button);
         const leave = html`<a href="${again(instruction, sealed)}">Change or cancel</a>`;
         return {
           title: `${title}: is this right?`,
-          content: html`${consequences(instruction)}
+          content: html`${consequences(instruction)}${says}
 ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task.isDangerous })}`,
         };
       },
-      toRequest({ path, body: { amount, ...rest } }) {
-        return { path, body: amount === undefined ? rest : { ...rest, amount: jsonNumber(String(amount)) } };
-      },
+      toRequest: ({ method, path, body, if_match }) => ({ method, path, body: withNumbers(body), ifMatch: if_match }),
       done: task.done,
       async refused(visit, instruction, { status, problem }, sealed) {
         const said = (await task.refusal?.(problem, visit)) || (reasons[problem.code] ?? refusalText(problem.code, {}));
@@ -110,6 +114,13 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
       sent.size > 0 ? sent : new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }
+
+const amounts: readonly string[] = ['amount', 'initial_deposit', ...limitNames];
+
+const withNumbers = (body: Instruction['body']): object =>
+  Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [name, amounts.includes(name) ? jsonNumber(String(value)) : value]),
+  );
 
 /** Shows what will be done and what it changes. A form shows it too if it is known before anything is entered. */
 export function consequences({ facts: known, changes, warning }: Pick<Entered, 'facts' | 'changes' | 'warning'>): Html {

@@ -1,7 +1,10 @@
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
-import type { Approval } from '#libs/contracts/approvals.ts';
+import { type Approval, approvalActions, type OwnRules, ownRules, rulesIn } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { toMinor } from '#libs/contracts/money.ts';
+import { dayIn } from '#libs/service/days.ts';
 import { type Caller, listScopes } from '../access/caller.ts';
+import { rulesFor } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
@@ -49,6 +52,22 @@ export async function readApprovals(input: ReadInput, deps: ReadDependencies): P
     deps,
   );
   return { ...page, items: page.items.map((item) => presentApproval(item as Approval, input.origin.caller)) };
+}
+
+/** Reads what needs an approval of this caller's requests: the rules that would be sent with them, and the sums of the day. */
+export async function readApprovalRules(
+  { origin }: ReadInput,
+  { forwarder, fourEyes, now }: ReadDependencies & Pick<CommandDependencies, 'fourEyes'> & { now: () => number },
+): Promise<OwnRules> {
+  const at = new Date(now());
+  const rules = rulesIn({ four_eyes: rulesFor(origin.caller, approvalActions, fourEyes, at) });
+  if (!rules) return { day: dayIn(fourEyes.timeZone, at), actions: [], limits: [] };
+  if (!rules.actions.includes('post_above')) return ownRules(rules, new Map());
+  const posted = requireData(await forwarder.query('list_posted', {}, origin.caller.actor, origin));
+  return ownRules(
+    rules,
+    new Map(posted.map(({ currency, day, amount }) => [currency, { day, minor: BigInt(toMinor(amount, currency)) }])),
+  );
 }
 
 /** Reads an approval. The first time that its requester reads it, it includes the secret of the key that it created. */

@@ -6,7 +6,7 @@ import type { Caller } from '../access/caller.ts';
 import type { BodyMemoryLimit } from '../overload/body-memory-limit.ts';
 import { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { answeredByVersion, markVersion, send } from './answer.ts';
-import { readApproval, readApprovals } from './approvals.ts';
+import { readApproval, readApprovalRules, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
@@ -161,6 +161,7 @@ const composed: { [N in EndpointName]?: Ask } = {
   list_approvals: readApprovals,
   get_approval: readApproval,
   get_staff_day: readStaffDay,
+  get_approval_rules: readApprovalRules,
 };
 
 /** Returns how an endpoint reads: unless it is composed, that follows from its message. */

@@ -354,3 +354,35 @@ test('an approval whose outcome is late is returned without it', async () => {
   });
   expect((await other.post(`/admin/approvals/${approval_id}/approval`, {})).statusCode).toBe(504);
 });
+
+test.each([
+  ['a person', all, undefined, approvalActions, [{ currency: 'USD', limit: 1000, posted: 400.5, left: 599.5 }]],
+  ['whose sum is of another day', all, '2026-01-01', approvalActions, [{ limit: 1000, posted: 0, left: 1000 }]],
+  ['a limit below the sum', { ...all, limits: new Map([['USD', '400']]) }, undefined, approvalActions, [{ left: 0 }]],
+  ['other actions only', { ...all, actions: new Set(['reverse'] as const) }, undefined, ['reverse'], []],
+] as const)('the rules of a caller: %s', async (_name, fourEyes, day, actions, shown) => {
+  // contract: four-eyes-22
+  const today = new Date().toISOString().slice(0, 10);
+  const posted = ok([
+    { currency: 'USD', day: day ?? today, amount: '400.50' },
+    { currency: 'EUR', day: today, amount: '7.00' },
+  ]);
+  const { app, headers, sent, keyHeader } = await bankWith({ list_posted: posted }, fourEyes);
+  const rules = async (who: object) =>
+    (await app.inject({ url: '/admin/approval-rules', headers: { ...who } })).json<{ data: object }>().data;
+  expect(await rules(headers)).toMatchObject({ day: today, actions: [...actions], limits: shown });
+  const asked = sent.length;
+  expect(await rules(keyHeader())).toEqual({ day: today, actions: [], limits: [] });
+  expect([asked, sent.length]).toEqual([shown.length, shown.length]);
+});
+
+test('a key whose actions need an approval has the rules of a person; without sums there are no rules', async () => {
+  // contract: four-eyes-22
+  const fourEyes = { ...all, keys: true };
+  const { app, keyHeader } = await bankWith({ list_posted: ok([]) }, fourEyes);
+  const shown = await app.inject({ url: '/admin/approval-rules', headers: keyHeader({ scopes: [] }) });
+  expect(shown.json()).toMatchObject({ data: { actions: [...approvalActions], limits: [{ left: 1000 }] } });
+  await app.close();
+  const away = await bankWith({ list_posted: 'no_reply' }, fourEyes);
+  expect((await away.app.inject({ url: '/admin/approval-rules', headers: away.headers })).statusCode).toBe(503);
+});

@@ -1,7 +1,7 @@
 import { rulesIn } from '#libs/contracts/approvals.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { Command } from '../domain/decision.ts';
-import { type PostedOnDay, postedKey } from '../domain/four-eyes.ts';
+import { type Posted, postedKey } from '../domain/four-eyes.ts';
 
 /** SQL of the sums that people have posted without approval. */
 
@@ -9,7 +9,7 @@ import { type PostedOnDay, postedKey } from '../domain/four-eyes.ts';
  * Locks and returns the sums of the people whose postings count, so that concurrent postings of one person cannot exceed
  * a limit together. The locks are acquired in order and after those of all accounts, so that writers cannot deadlock.
  */
-export async function lockPosted(client: Queries, commands: Command[]): Promise<Map<string, PostedOnDay>> {
+export async function lockPosted(client: Queries, commands: Command[]): Promise<Map<string, Posted>> {
   const counted = commands.filter(({ context }) => rulesIn(context)?.actions.includes('post_above'));
   if (counted.length === 0) return new Map();
   const actors = [...new Set(counted.map(({ context }) => context.actor))];
@@ -35,7 +35,7 @@ export async function lockPosted(client: Queries, commands: Command[]): Promise<
   );
 }
 
-export async function writePosted(client: Queries, posted: ReadonlyMap<string, PostedOnDay>): Promise<void> {
+export async function writePosted(client: Queries, posted: ReadonlyMap<string, Posted>): Promise<void> {
   const changed = [...posted].filter(([, { isNew }]) => isNew);
   if (changed.length === 0) return;
   await client.query({

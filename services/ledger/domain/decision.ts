@@ -12,7 +12,7 @@ import type { BatchCommand, BatchRecord } from './batches.ts';
 import { dayAt } from './calendar.ts';
 import { balanceSide, isSystem, type Leg, type SystemKind } from './chart.ts';
 import type { ClosedDay } from './days.ts';
-import type { PostedOnDay } from './four-eyes.ts';
+import type { Posted } from './four-eyes.ts';
 import {
   type AccountState,
   type EntryRecord,
@@ -68,7 +68,7 @@ export interface Books {
    */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
   /** What people have posted without approval on their latest day, by postedKey. */
-  posted: Map<string, PostedOnDay>;
+  posted: Map<string, Posted>;
   /** The holds that the commands name, read after locking, and holds placed by the batch, by hold_id. */
   holds: Map<string, HoldState>;
   /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */

@@ -1,7 +1,13 @@
-import { type ApprovalAction, approvalRequired, isUnapproved, rulesIn } from '#libs/contracts/approvals.ts';
+import {
+  type ApprovalAction,
+  allowance,
+  approvalRequired,
+  isUnapproved,
+  type PostedOnDay,
+  rulesIn,
+} from '#libs/contracts/approvals.ts';
 import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
 import { approvalKey } from '#libs/contracts/ids.ts';
-import { toMinor } from '#libs/contracts/money.ts';
 import { type Books, type Command, type Decision, replyOnly, reusedKey } from './decision.ts';
 import type { Failure } from './records.ts';
 
@@ -10,32 +16,16 @@ import type { Failure } from './records.ts';
  * command under which rules; without it, and after a restore, nothing needs an approval. Pure.
  */
 
-/** What a person has posted without approval on their latest day in one currency. */
-export interface PostedOnDay {
-  day: string;
-  minor: bigint;
-  /** Not in the database yet. */
-  isNew?: true;
-}
+/** `isNew`: not in the database yet. */
+export type Posted = PostedOnDay & { isNew?: true };
 
 export function postedKey(actor: string, currency: string): string {
   return `${actor} ${currency}`;
 }
 
-/** Returns the sum of the person's day and the limit of the currency, which is below every sum if there is none. */
-function allowance(context: MessageContext, currency: string, { posted }: Books) {
-  const { limits = {}, day = '' } = rulesIn(context) ?? {};
-  const limit = limits[currency];
-  const most = limit === undefined ? -1n : toMinor(limit, currency);
-  const before = posted.get(postedKey(context.actor, currency));
-  // A message from yesterday counts to today.
-  const isSameDay = before !== undefined && before.day >= day;
-  return {
-    sum: isSameDay ? before.minor : 0n,
-    most: typeof most === 'bigint' ? most : -1n,
-    day: isSameDay ? before.day : day,
-  };
-}
+/** Returns the sum of the person's day and the limit of the currency. */
+const allowed = (context: MessageContext, currency: string, { posted }: Books) =>
+  allowance(rulesIn(context) ?? {}, currency, posted.get(postedKey(context.actor, currency)));
 
 /** Reports whether this amount, also that of all items of a batch together, needs an approval. */
 export function isAbove(
@@ -46,14 +36,14 @@ export function isAbove(
   captured = 0n,
 ): boolean {
   if (!isUnapproved(context, 'post_above')) return false;
-  const { sum, most } = allowance(context, currency, books);
+  const { sum, most } = allowed(context, currency, books);
   return sum + minor > most || captured + minor > most;
 }
 
 /** Adds a posting that needed no approval to the sum of the person's day. */
 export function countPosting(context: MessageContext, minor: bigint, currency: string, books: Books): void {
   if (!isUnapproved(context, 'post_above')) return;
-  const { sum, day } = allowance(context, currency, books);
+  const { sum, day } = allowed(context, currency, books);
   books.posted.set(postedKey(context.actor, currency), { day, minor: sum + minor, isNew: true });
 }
 

@@ -1,7 +1,7 @@
 import { isUnapproved } from '#libs/contracts/approvals.ts';
 import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { type LimitName, limitNames } from '#libs/contracts/limits.ts';
+import { allowsMore, type LimitName, limitNames } from '#libs/contracts/limits.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { dayAt } from './calendar.ts';
@@ -66,11 +66,7 @@ export function countOut(
 
 /** Reports whether one of the limits allows more than before. */
 function raises(before: AccountLimits, after: Pick<AccountLimits, (typeof columns)[LimitName]>): boolean {
-  return limitNames.some((name) => {
-    const [was, is] = [before[columns[name]], after[columns[name]]];
-    if (was === null) return false;
-    return is === null || (name === 'minimum_balance' ? is < was : is > was);
-  });
+  return limitNames.some((name) => allowsMore(name, before[columns[name]], after[columns[name]]));
 }
 
 export function setLimits({ data, context }: CommandOf<'set_account_limits'>, books: Books): Decision {

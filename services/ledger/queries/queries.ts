@@ -52,6 +52,7 @@ const queryHandlers = {
   list_batches: async (pool, data, { bound_client_id }) => listed(await listBatches(pool, data, bound_client_id)),
   get_account_limits: async (pool, { account_id }) =>
     found(await getAccountLimits(pool, account_id), 'account_not_found', `account_id ${account_id}: account not found`),
+  list_posted: async (pool, _data, { actor }) => done(await listPosted(pool, actor)),
   list_entries: (pool, data, { bound_client_id }) => listEntries(pool, data, bound_client_id),
   get_account_balance: (pool, data, { bound_client_id }) => getAccountBalance(pool, data, bound_client_id),
   get_statement: (pool, data, { bound_client_id }) => getStatement(pool, data, bound_client_id),
@@ -152,6 +153,20 @@ async function getBalanceByNumber(
       currency: row.currency,
     }
   );
+}
+
+/** Returns what this person posted without approval on their latest day in each currency. */
+async function listPosted(pool: Pool, actor: string): Promise<MessageResult<'list_posted'>> {
+  const { rows } = await pool.query<{ currency: string; day: string; amount_minor: string }>({
+    name: 'list_posted',
+    text: 'select currency, day::text, amount_minor::text from posted_without_approval where actor = $1 order by currency',
+    values: [actor],
+  });
+  return rows.map(({ currency, day, amount_minor }) => ({
+    currency,
+    day,
+    amount: fromMinor(BigInt(amount_minor), currency),
+  }));
 }
 
 async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {
