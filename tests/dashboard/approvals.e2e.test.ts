@@ -31,7 +31,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await officer.page.goto(ui(`/accounts/${account_id}/unfreezing`));
       await officer.page.getByLabel('Note').fill('the owner <b>called</b>');
       await officer.page.getByRole('checkbox').check();
-      await officer.page.getByRole('button', { name: 'Unfreeze the account' }).click();
+      await officer.page.getByRole('button', { name: 'Ask for approval' }).click();
       await officer.page.getByText('Waiting for approval.').waitFor();
       await expectFine(officer.page, 'approval-own');
       expect(await officer.page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
@@ -131,7 +131,9 @@ describeInBrowser('approvals in the dashboard', () => {
         await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
         await enter(page.getByLabel('Amount in USD'), '2,000');
         await send(page.getByRole('button', { name: 'Continue' }));
-        await send(page.getByRole('button', { name: /Pay out/ }));
+        await page.getByText('The rule: every posting above').waitFor();
+        await expectFine(page, 'counter-summary-approval');
+        await send(page.getByRole('button', { name: 'Ask for approval' }));
         await page.getByText('Waiting for approval.').waitFor();
         expect(await world.api.balance(account.account_id)).toBe(5000);
         const manager = await as('manager', size);
@@ -144,6 +146,38 @@ describeInBrowser('approvals in the dashboard', () => {
     );
   });
 
+  describe('what the summary at the counter promises', () => {
+    it('happens: below, at, and above the limit of a day, and in a currency without one', async () => {
+      const [dollars, euros] = [await world.api.newAccount(), await world.api.newAccount({ currency: 'EUR' })];
+      const { page, complaints } = await as('officer');
+      for (const [account, amount, rule] of [
+        [dollars, '600', undefined],
+        [dollars, '400.01', 'one person alone posts at most 1000.00 USD a day, and you have posted 600.00 USD today'],
+        [dollars, '400', undefined],
+        [dollars, '0.01', 'one person alone posts at most 1000.00 USD a day, and you have posted 1000.00 USD today'],
+        [dollars, '1000.01', 'every posting above 1000.00 USD'],
+        [euros, '1', 'every posting in EUR'],
+      ] as const) {
+        await page.goto(ui(`/counter/${account.account_id}/deposit`));
+        await page.getByLabel('Amount in').fill(amount);
+        await page.keyboard.press('Enter');
+        await page.getByRole('heading', { level: 1, name: 'Deposit: is this right?' }).waitFor();
+        const said = /The rule: (.*?)\. Until/.exec(plain(await page.locator('main').innerText()))?.[1];
+        expect([amount, said]).toEqual([amount, rule]);
+        const button = rule === undefined ? /^Deposit/ : 'Ask for approval';
+        await page.getByRole('button', { name: button }).click();
+        await page.waitForURL(rule === undefined ? '**/counter/receipts/txn_*' : '**/approvals/apr_*');
+        if (rule === undefined) continue;
+        const [id] = /apr_\w+/.exec(page.url()) ?? [];
+        await world.api
+          .withToken(staffToken(world.bank, 'rejecter'))
+          .post(`/admin/approvals/${id}/rejection`, { reason: 'x' });
+      }
+      expect(await world.api.balance(dollars.account_id)).toBe(1000);
+      expect(complaints).toEqual([]);
+    });
+  });
+
   describe('a reversal and an erasure', () => {
     it('are Waiting, are listed for their requester, and are done once when they are approved', async () => {
       const account = await world.api.newAccount({ initial_deposit: 100 });
@@ -153,7 +187,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await officer.page.getByRole('button', { name: 'Reverse' }).click();
       await officer.page.getByLabel('Reason').fill('typed <twice>');
       await officer.page.keyboard.press('Enter');
-      await officer.page.getByRole('button', { name: 'Reverse this Deposit' }).click();
+      await officer.page.getByRole('button', { name: 'Ask for approval' }).click();
       await officer.page.getByText('Waiting for approval.').waitFor();
       const row = officer.page.getByRole('row', { name: account.account_number });
       expect(plain(await row.innerText())).toMatch(/107\.00 USD\s+100\.00 USD/);
@@ -176,7 +210,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await manager.page.goto(ui(`/clients/${client.client_id}/erasure`));
       await manager.page.getByRole('checkbox').check();
       await manager.page.getByRole('button', { name: 'Continue' }).click();
-      await manager.page.getByRole('button', { name: 'Erase this client permanently' }).click();
+      await manager.page.getByRole('button', { name: 'Ask for approval' }).click();
       await manager.page.getByText('Waiting for approval.').waitFor();
       const admin = await as('admin');
       await openWaiting(admin.page, 1);
@@ -226,13 +260,17 @@ describeInBrowser('approvals in the dashboard', () => {
       await page.getByLabel('Amount in USD').fill('12');
       await page.getByLabel('Value date').fill(ago(3));
       await page.getByRole('button', { name: 'Continue' }).click();
-      await page.getByRole('button', { name: /^Deposit/ }).click();
+      await page.getByText('The rule: every value date before today.').waitFor();
+      await page.getByRole('button', { name: 'Ask for approval' }).click();
       await page.getByText('Waiting for approval.').waitFor();
       const dated = page.url();
 
       await page.goto(ui(`/accounts/${account.account_id}/limits`));
       await page.getByLabel('Most out per day, in USD').fill('75.50');
       await page.getByRole('button', { name: 'Change the limits' }).click();
+      await page.getByText('The rule: every change of limits that allows more.').waitFor();
+      await expectFine(page, 'limits-approval');
+      await page.getByRole('button', { name: 'Ask for approval' }).click();
       await page.getByText('Waiting for approval.').waitFor();
       const raised = page.url();
 
@@ -241,7 +279,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await page.getByRole('checkbox').check();
       await page.getByText('1 request with a value date up to this day waits').waitFor();
       await expectFine(page, 'day-closing-affected');
-      await page.getByRole('button', { name: 'Close the day' }).click();
+      await page.getByRole('button', { name: 'Ask for approval' }).click();
       await page.getByText('Waiting for approval.').waitFor();
       const closing = page.url();
 
