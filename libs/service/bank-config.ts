@@ -45,9 +45,12 @@ export const bankConfig = {
 };
 
 /** Sets the formats of this process. */
-export function setFormats(config: z.output<z.ZodObject<typeof bankConfig>>): void {
+export function setFormats(
+  config: z.output<z.ZodObject<typeof bankConfig>> & { BANK_BRANCH?: string | undefined },
+): void {
   setBankFormats({
     name: config.BANK_NAME,
+    branch: config.BANK_BRANCH,
     address: config.BANK_ADDRESS,
     timeZone: config.BANK_TIME_ZONE,
     locale: config.BANK_LOCALE,

@@ -5,6 +5,8 @@ import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts
 
 export interface BankFormats {
   name?: string;
+  /** The branch in which this dashboard is used. */
+  branch?: string;
   /** The lines of its address. */
   address?: readonly string[];
   /** An IANA name. */
@@ -13,13 +15,14 @@ export interface BankFormats {
   locale: string | undefined;
 }
 
-function createFormats({ name, address = [], timeZone, locale }: BankFormats) {
+function createFormats({ name, branch, address = [], timeZone, locale }: BankFormats) {
   // In every locale, days are those of the filters and digits those of the amounts that people type.
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, calendar: 'gregory', numberingSystem: 'latn', ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
     name,
+    branch,
     address,
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
@@ -39,6 +42,8 @@ export function setBankFormats(bank: BankFormats): void {
 }
 
 export const bankName = (): string => formats.name ?? 'Core Banking';
+/** Returns the branch, or undefined if none is set. */
+export const bankBranch = (): string | undefined => formats.branch;
 export const bankAddress = (): readonly string[] => formats.address;
 
 const clockText = (iso: string): string => formats.time.format(Date.parse(iso));

@@ -10,6 +10,8 @@ interface ApiAnswer<T> {
   next: string | undefined;
   /** The ETag, if there is one. */
   etag?: string | undefined;
+  /** True if the request had been executed before, so that this one did nothing. */
+  replayed?: boolean | undefined;
   /** For a list without an index: reports whether all rows were scanned. */
   complete?: boolean | undefined;
 }
@@ -108,6 +110,7 @@ export function createApi({ url, fetch: fetchOnce = boundedFetch }: ApiOptions) 
         data: 'data' in (body as object) ? data : (body as T),
         next: nextCursor(headers.get('link')),
         etag: headers.get('etag') ?? undefined,
+        replayed: headers.get('idempotent-replayed') === 'true',
         complete,
       };
     };

@@ -46,6 +46,7 @@ export const dashboardConfig = z.object({
     .describe(
       'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
     ),
+  BANK_BRANCH: z.string().min(1).max(100).optional().describe('Branch in which the dashboard is used, on receipts'),
   ...bankConfig,
   ...brandConfig,
 });

@@ -60,7 +60,9 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await send(page.getByRole('button', { name: /^Deposit 1/ }));
         await page.waitForURL('**/counter/receipts/txn_*');
         expect(plain(await heading(page))).toBe('Deposit: 1500.50 USD');
-        expect(await mainText(page)).toMatch(/Customer Depa\w+ Counter .*Balance after 1600.50 USD Reference slip 7/);
+        expect(await mainText(page)).toMatch(
+          /In words One thousand five hundred and 50\/100 USD Customer Depa\w+ Counter .*Balance after 1600.50 USD Reference slip 7 .*Teller /,
+        );
         await expectFine(page, 'counter-receipt');
         await api.transact(account.account_id, 'Deposit', 3);
         await page.reload();
@@ -69,17 +71,26 @@ export function testCounter({ world, ui, as }: Dashboard): void {
           100, 1500.5, 3,
         ]);
         await page.emulateMedia({ media: 'print' });
-        // There are two equal copies, each with the bank's name and a line for the signature.
+        // There are two copies, each with the bank's name and a line for the signature.
         expect(await page.locator('.receipt:visible').allInnerTexts()).toEqual(
-          ['Customer’s', 'Bank’s'].map((copy) =>
+          [
+            ['Customer’s', 'bank'],
+            ['Bank’s', 'customer'],
+          ].map(([copy, signer]) =>
             expect.stringMatching(
-              new RegExp(`^Core Banking, ${copy} copy\\s+Deposit\\s+Posted\\s[\\s\\S]*Signature of the customer$`),
+              new RegExp(`^Core Banking, ${copy} copy\\s+Deposit\\s+Posted\\s[\\s\\S]*Signature of the ${signer}$`),
             ),
           ),
         );
         expect(await page.locator('h1:visible, .bar:visible').count()).toBe(0);
         await look(page, 'counter-receipt-print');
         await page.emulateMedia({ media: 'screen' });
+        // The number that is read out finds the posting, whatever its case.
+        const [number = ''] = /[0-9A-Z]{5}-[0-9A-Z]{5}/.exec(await mainText(page)) ?? [];
+        const receipt = page.url();
+        await page.goto(ui(`/find?q=${number.toLowerCase().replace('-', '')}`));
+        await page.waitForURL(ui(`/transactions/${receipt.split('/').at(-1)}`));
+        await page.goto(receipt);
         // The emulation has hidden the link that had the focus.
         await page.reload();
         await send(page.getByRole('button', { name: 'Next customer' }));

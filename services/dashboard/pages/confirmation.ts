@@ -85,7 +85,8 @@ export interface Confirmation<T> {
   summary(visit: PageRequest, instruction: T, sealed: string): PageResult | Promise<PageResult>;
   /** A POST has the idempotency key of the instruction. */
   toRequest(instruction: T): { method?: Method | undefined; path: string; body: object; ifMatch?: string | undefined };
-  done(data: unknown): PageResult;
+  /** `isReplayed`: it had been done before, so that nothing was done now. */
+  done(data: unknown, visit: PageRequest, isReplayed: boolean): PageResult;
   refused(visit: PageRequest, instruction: T, error: ApiRefused, sealed: string): PageResult | Promise<PageResult>;
 }
 
@@ -129,8 +130,10 @@ ${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
   const carryOut = async (visit: PageRequest, instruction: T, sealed: string) => {
     const notKnown = { redirectTo: `${address}/outcome?${of(sealed)}` };
     try {
-      const { data } = await call(visit, instruction);
-      return waitingFor(data) ?? (data.status === 'Pending' ? notKnown : confirmation.done(data));
+      const { data, replayed } = await call(visit, instruction);
+      return (
+        waitingFor(data) ?? (data.status === 'Pending' ? notKnown : confirmation.done(data, visit, replayed === true))
+      );
     } catch (error) {
       if (!(error instanceof ApiRefused) || error.status === 401) throw error;
       return isUnknown(error) ? notKnown : confirmation.refused(visit, instruction, error, sealed);

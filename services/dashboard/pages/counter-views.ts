@@ -1,9 +1,10 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
+import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankName } from '#libs/service/formats.ts';
+import { amountText, bankBranch, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import {
@@ -34,6 +35,7 @@ import {
   table,
   toned,
 } from '../html/show.ts';
+import { amountInWords } from '../html/words.ts';
 import { clientName } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import {
@@ -248,23 +250,26 @@ export interface ReceiptParts {
   balance: string | undefined;
   /** The amount still owed on the same client's loan. */
   owed: string | undefined;
+  /** True if the person who sees it asked for the posting. */
+  isOwn: boolean;
 }
 
 /** Prints two copies: one for the customer, one for the bank. */
-export function receipt(parts: ReceiptParts, printedBy: string): Html {
-  return html`${receiptOnce(parts, printedBy, 'Customer’s copy')}<div class="copy" aria-hidden="true">${receiptOnce(parts, printedBy, 'Bank’s copy')}</div>
+export function receipt(parts: ReceiptParts, person: string): Html {
+  return html`${receiptOnce(parts, person, 'Customer’s copy', 'bank')}<div class="copy" aria-hidden="true">${receiptOnce(parts, person, 'Bank’s copy', 'customer')}</div>
 <p class="actions">${next('Next customer')}
 <button type="button" class="secondary" data-print hidden>Print</button>
 ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
 }
 
-function receiptOnce(parts: ReceiptParts, printedBy: string, copy: string): Html {
-  const { posting, id, title, owner, account, other, payee, balance, owed } = parts;
+function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 'bank' | 'customer'): Html {
+  const { posting, id, title, owner, account, other, payee, balance, owed, isOwn } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
     [
       ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
+      ['In words', currency !== null && amountInWords(amount, currency)],
       ['Customer', owner && clientName(owner)],
       [isTransfer ? 'From account' : 'Account', account?.account_number],
       ['To account', isTransfer && other && html`${other.account_number}${payee && html`, ${clientName(payee)}`}`],
@@ -274,10 +279,11 @@ function receiptOnce(parts: ReceiptParts, printedBy: string, copy: string): Html
       ['Description', description],
       ['Date', showFullTime(created_at)],
       ['Value date', otherValueDate(posting)],
-      ['Printed by', printedBy],
-      ['Receipt number', html`<code>${id}</code>`],
+      ['Branch', bankBranch()],
+      [isOwn ? 'Teller' : 'Printed by', person],
+      ['Receipt number', html`<strong class="whole">${receiptNumber(id)}</strong>`],
     ],
-  )}<p class="paper signature">Signature of the customer</p></article>`;
+  )}<p class="paper signature">Signature of the ${signer}</p></article>`;
 }
 
 /** Instead of a summary that was confirmed before: it cannot be posted a second time. */

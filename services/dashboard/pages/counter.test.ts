@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
+import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /**
  * The counter without a browser: who sees a form, what is sent with which key, and how each outcome
@@ -267,6 +267,52 @@ const hit = (kind: 'client' | 'account', id: string) => ({
   subtitle: 's',
   matched: 'name',
   created_at: samples.client.created_at,
+});
+
+describe('a receipt', () => {
+  const statement = {
+    account_id: ids.account,
+    account_number: 'SAV-1',
+    currency: 'USD',
+    from: null,
+    to: null,
+    opening_balance: '0.00',
+    closing_balance: '0.00',
+    debit_total: '0.00',
+    credit_total: '0.00',
+    entry_count: 0,
+  };
+
+  it('has a short number, the amount in words, and the teller if this person asked for the posting', async () => {
+    answers['get_statement'] = ok({ item: { ...statement, entries: [] } });
+    answers['list_transactions'] = ok({ items: [{ ...samples.transaction, amount: '1500.50' }] });
+    const { get, confirm } = await entered('deposit', { amount: '1500.50' });
+    const address = String((await confirm()).headers.location);
+    const shown = async () => visibleText((await get(address)).body);
+    expect(await shown()).toContain('In words One thousand five hundred and 50/100 USD Customer x');
+    expect(await shown()).toMatch(
+      /Teller Ada Receipt number NANAN-ANANA Signature of the bank .*Signature of the customer/,
+    );
+    expect(
+      made.sent.filter(({ headers }) => headers['ce_type']?.includes('list_transactions')).at(-1)?.value,
+    ).toContain(`"actor":"jwt:${issuer}|ada"`);
+    answers['list_transactions'] = ok({ items: [] });
+    expect(await shown()).toContain('Printed by Ada Receipt number');
+  });
+
+  it('says that nothing was posted again, unless it is the second click of a double click', async () => {
+    answers['get_statement'] = ok({ item: { ...statement, entries: [] } });
+    answers['list_transactions'] = ok({ items: [] });
+    const { get, confirm } = await entered('deposit', { amount: '1500.50' });
+    const repeated = async (created_at: string) => {
+      answers['create_transaction'] = { ...ok({ ...samples.transaction, created_at }), replayed: true };
+      return String((await confirm()).headers.location);
+    };
+    const again = await repeated(samples.transaction.created_at);
+    expect(visibleText((await get(again)).body)).toContain('Posted before; nothing was posted again.');
+    const clicked = await repeated(new Date().toISOString());
+    expect(visibleText((await get(clicked)).body)).not.toContain('Posted before');
+  });
 });
 
 describe('a summary that was confirmed before', () => {

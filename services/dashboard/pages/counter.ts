@@ -191,7 +191,12 @@ const confirmation: Confirmation<Instruction> = {
     };
   },
   toRequest,
-  done: (data) => ({ redirectTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
+  done(data, { now }, isReplayed) {
+    const posting = data as Transaction | Transfer;
+    // The second click of a double click is not worth a message.
+    const isOld = isReplayed && now - Date.parse(posting.created_at) >= firstLookMs;
+    return { redirectTo: `${counterUrl}/receipts/${idOfPosting(posting)}${isOld ? '?again' : ''}` };
+  },
   refused,
 };
 
@@ -305,9 +310,10 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
   const title = transactionTitle(posting);
   if (posting.status !== 'Completed')
     return notDone(title, posting, posting.direction === 'debit' ? { from: account } : { to: account });
-  const [owner, balance] = await Promise.all([
+  const [owner, balance, isOwn] = await Promise.all([
     readHolder(visit, account),
     balanceAfter(visit.api, account.account_id, id, posting.created_at),
+    isByPerson(visit, account, id, posting),
   ]);
   return done(visit, {
     posting,
@@ -319,6 +325,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     payee: undefined,
     balance,
     owed: undefined,
+    isOwn,
   });
 }
 
@@ -332,19 +339,34 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
   // A person who pays another client's loan must not see the amount still owed.
   const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
-  const [owner, payee, balance, owed] = await Promise.all([
+  const [owner, payee, balance, owed, isOwn] = await Promise.all([
     readHolder(visit, account),
     readHolder(visit, other),
     balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
+    isByPerson(visit, account, debitLegId(id), posting),
   ]);
-  return done(visit, { posting, id, title, owner, account, other, payee, balance, owed });
+  return done(visit, { posting, id, title, owner, account, other, payee, balance, owed, isOwn });
 }
 
-const done = ({ person }: PageRequest, parts: ReceiptParts): PageResult => ({
+const done = ({ person, query }: PageRequest, parts: ReceiptParts): PageResult => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
-  content: receipt(parts, person.name),
+  content: html`${query.has('again') && notice('info', 'Posted before; nothing was posted again.')}${receipt(parts, person.name)}`,
 });
+
+/** Reports whether this person asked for the posting. */
+async function isByPerson(
+  { api, actor }: PageRequest,
+  { account_id }: Account,
+  transactionId: string,
+  { created_at }: Pick<Transaction, 'created_at'>,
+): Promise<boolean> {
+  const at = Date.parse(created_at);
+  const moment = (ms: number) => new Date(ms).toISOString();
+  const filters = new URLSearchParams({ account_id, actor, from: moment(at), to: moment(at + 1), limit: '500' });
+  const own = await known(api.get<Transaction[]>(`/transactions?${filters}`));
+  return own?.data.some(({ transaction_id }) => transaction_id === transactionId) === true;
+}
 
 function notDone(
   title: string,

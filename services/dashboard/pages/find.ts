@@ -20,6 +20,7 @@ const kinds: Record<SearchKind, string> = {
 /** The properties that matched, most specific first. */
 const matches: Record<SearchHit['matched'], string> = {
   id: 'id',
+  receipt_number: 'receipt number',
   account_number: 'account number',
   external_id: 'external id',
   registration_number: 'registration number',
@@ -47,7 +48,8 @@ export function addFind(app: FastifyInstance): void {
     try {
       const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: given })}`);
       const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
-      const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
+      const exact = hits.filter(({ matched }) => matched === 'receipt_number');
+      const meant = hits.find(({ id }) => id === q) ?? ofOneReceipt(exact) ?? (hits.length === 1 ? hits[0] : undefined);
       if (meant) return { redirectTo: hitUrl(meant, q) };
       return {
         title: `Found for “${q}”`,
@@ -66,7 +68,7 @@ export function addFind(app: FastifyInstance): void {
   });
 }
 
-const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, an external id, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
+const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, an external id, a receipt number, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
 
 /** Returns the page for an amount with its currency or a system account, without a search. Pure. */
 function withoutSearch(q: string, { scopes }: Person): string | undefined {
@@ -89,6 +91,14 @@ function ofAmount(q: string, { scopes }: Person, isFocused = false): Html {
   if (!('amount' in typed)) return html``;
   const { amount } = typed;
   return html`<p><a data-hit href="${exactly(amount)}"${isFocused && html` autofocus`}>Transactions of exactly ${moneyText(amount, null)}, in any currency</a></p>`;
+}
+
+/** Returns the posting with a receipt number, if only one has it: a transfer and its transaction are one. */
+function ofOneReceipt(hits: readonly SearchHit[]): SearchHit | undefined {
+  const postings = hits.filter(
+    ({ kind, id }) => kind === 'transfer' || !hits.some((one) => one.id === `trf_${id.slice(4)}`),
+  );
+  return postings.length === 1 ? postings[0] : undefined;
 }
 
 /** Audit records have no page of their own; the records of the request are shown. */

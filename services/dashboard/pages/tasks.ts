@@ -94,7 +94,7 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
         };
       },
       toRequest: ({ method, path, body, if_match }) => ({ method, path, body: withNumbers(body), ifMatch: if_match }),
-      done: task.done,
+      done: (data) => task.done(data),
       async refused(visit, instruction, { status, problem }, sealed) {
         const said = (await task.refusal?.(problem, visit)) || (reasons[problem.code] ?? refusalText(problem.code, {}));
         return { status, title: `${title}: refused`, content: refused(said, again(instruction, sealed)) };

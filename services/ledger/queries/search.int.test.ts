@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { creditLegId, formatId, idBits } from '#libs/contracts/ids.ts';
+import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 
@@ -34,12 +35,15 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     ['key 7', 'idempotency_key'],
     ['request-7', 'request_id'],
     [formatId('operation', bits), 'operation_id'],
+    [receiptNumber(deposit.id), 'receipt_number'],
+    [receiptNumber(deposit.id).toLowerCase().replace('-', ' '), 'receipt_number'],
   ] as const)
     expect(await search(q), q).toMatchObject([{ ...deposit, matched }]);
   const [transaction, transfer] = [formatId('transaction', moved), formatId('transfer', moved)];
   const both = [transaction, creditLegId(transfer), transfer].sort();
   for (const q of [transfer, formatId('operation', moved), 'key 8'])
     expect((await search(q)).map(({ id }) => id).sort(), q).toEqual(both);
+  expect((await search(receiptNumber(transfer))).map(({ id }) => id).sort()).toEqual([transaction, transfer].sort());
   expect((await search(transaction)).map(({ id }) => id).sort()).toEqual([transaction, transfer].sort());
   expect((await search(transfer)).find(({ kind }) => kind === 'transfer')).toMatchObject({
     title: 'Transfer 2.50 USD',

@@ -1,4 +1,5 @@
 import { creditLegId, debitLegId, formatId, idBits, isId } from '#libs/contracts/ids.ts';
+import { bitsOfReceipt } from '#libs/contracts/receipts.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
@@ -52,6 +53,19 @@ async function byId(pool: Pool, q: string): Promise<Found[]> {
   return records.map((record) => ({ matched: q.startsWith('opr_') ? 'operation_id' : 'id', record }));
 }
 
+/** Searches by receipt number, in the index of ids. */
+async function byReceipt(pool: Pool, q: string): Promise<Found[]> {
+  const range = bitsOfReceipt(q);
+  if (range === undefined) return [];
+  const { rows } = await pool.query<TransactionRecord & Matched>({
+    name: 'search_receipt',
+    text: `select 'receipt_number' as matched, ${transactionColumns} from transactions
+      where id_key(transaction_id) between id_key($1::uuid) and id_key($2::uuid) limit ${maxHits}`,
+    values: [range.first, range.last],
+  });
+  return rows.map(toFound);
+}
+
 /**
  * Returns at most `maxHits` transactions and `maxHits` transfers. For a transfer id it returns the transfer and
  * its transactions.
@@ -59,6 +73,7 @@ async function byId(pool: Pool, q: string): Promise<Found[]> {
 export async function searchPostings(pool: Pool, given: string): Promise<SearchHit[]> {
   const q = given.trim();
   let found = await byId(pool, q);
+  if (found.length === 0) found = await byReceipt(pool, q);
   if (found.length === 0) found = await byText(pool, q, given);
   if (found.length === 0) found = await amongNewest(pool, q);
   const hits = new Map<string, SearchHit>();
