@@ -458,7 +458,7 @@ export interface SearchHit {
   id: string;
   title: string;
   subtitle: string;
-  matched: 'id' | 'account_number' | 'external_id' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
+  matched: 'id' | 'receipt_number' | 'account_number' | 'external_id' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
   created_at: string;
 }
 
@@ -1109,7 +1109,7 @@ export interface Calls {
   listDayLines(input: { date: string }, options?: CallOptions): Lines<DayLine>;
   /** Get the balances of all accounts of clients on a day. Streams JSON lines, or CSV (`Accept: text/csv`): every account, by account_id, with its balance by value date at the end of the day `on`, by default the current day. All are of one moment. A caller may request one such file at a time; a second gets a 429. Scope: books:read. */
   listBalances(input?: { on?: string; currency?: string }, options?: CallOptions): Lines<DayBalance>;
-  /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
+  /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, receipt number, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
   /** Get the timeline of a transaction: request, command, entries, events. Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication. Scope: audit:read and transactions:read. */
   getTimeline(input: { transaction_id: string }, options?: CallOptions): Promise<Timeline>;
