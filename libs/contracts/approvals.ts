@@ -186,7 +186,7 @@ const approvalRequestSchema = approvalSchema
 export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 
 /** The rules for the requests of a caller, with what is left of the limits of this day. */
-export const ownRulesSchema = z.object({
+const ownRulesSchema = z.object({
   day: z.string(),
   actions: z.array(approvalAction),
   limits: z.array(z.object({ currency: z.string(), limit: money, posted: money, left: money })),

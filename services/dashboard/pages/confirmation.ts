@@ -68,7 +68,7 @@ export function confirmForm(
 /** True if the response is not about the request, because the bank may have accepted an earlier click. */
 export const isUnknown = ({ status }: ApiRefused): boolean => status >= 500 || status === 408 || status === 429;
 
-export type Method = 'post' | 'put' | 'patch';
+type Method = 'post' | 'put' | 'patch';
 
 export interface Confirmation<T> {
   /** The address of its summary. */
