@@ -36,11 +36,19 @@ export function settings(name: string): {
   };
 }
 
-/** Consumes until SIGTERM or Ctrl-C, then completes all work in progress. */
+/**
+ * Consumes until SIGTERM or Ctrl-C, then completes all work in progress. With the argument `redrive`, passes the group's dead
+ * letters to the handlers again instead, and prints how many were handled and how many failed.
+ */
 export async function consume(
   consumer: BankConsumer,
   close: () => Promise<unknown> = async () => undefined,
 ): Promise<void> {
+  if (process.argv[2] === 'redrive') {
+    console.log(JSON.stringify(await consumer.redrive()));
+    await close();
+    return;
+  }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void consumer.stop().then(close));
   await consumer.start();
   console.error('reading …');

@@ -23,7 +23,7 @@ const consumer = createConsumer({
   groupId,
   topicPrefix,
   parallelism: 4,
-  store: { lastSequence: (account_id) => positions.last(pool, account_id) },
+  store: positions.store(pool),
   onGap: ({ account_id, from, to }) => {
     throw new Error(
       `entries ${from} to ${to} of ${account_id} were never delivered: read the topic from a moment before them`,

@@ -7,7 +7,7 @@ export type { BankEvent, BankEventType, Gap, Handlers, Loss, OtherEvent, Sequenc
 export { DeadLetter, InvalidEventError } from './event.ts';
 export type { ConsumerMetrics, Standing } from './measures.ts';
 export { prometheusText } from './measures.ts';
-export type { BankConsumer, ConsumerOptions, Health, Logger, Redriven } from './options.ts';
+export type { BankConsumer, ConsumerOptions, Health, Logger, Redriven, SetAside } from './options.ts';
 export type { AccountPositions, Queryable } from './positions.ts';
 export { accountPositions } from './positions.ts';
 export type {

@@ -9,7 +9,7 @@ export interface Standing {
   since: string;
   /** The number of times that the handler has failed. */
   failures: number;
-  /** True if the handler has not returned. Otherwise it is retried after a pause. */
+  /** True if the handler has not returned for as long. Otherwise it fails, and is retried. */
   isRunning: boolean;
   /** The message of the last failure. */
   error?: string;

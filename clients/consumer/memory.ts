@@ -1,5 +1,5 @@
 import type { Gap, SequencedEvent } from './event.ts';
-import type { ConsumerOptions } from './options.ts';
+import type { ConsumerOptions, SetAside } from './options.ts';
 
 /** A map of the last `capacity` keys that were set. */
 class Recent<V> {
@@ -44,13 +44,17 @@ export class Memory {
 
   /**
    * Returns whether the event is a repeat, or which events are missing before it. The sequence of a new account
-   * is unknown.
+   * is unknown, also to the store if the group has not read the topic from its beginning (`isWhole`).
    */
-  async place({ data }: SequencedEvent): Promise<'next' | 'repeat' | Gap> {
+  async place({ data }: SequencedEvent, isWhole: boolean): Promise<'next' | 'repeat' | Gap> {
     const { account_id } = data.transaction;
-    const last = this.#sequences.get(account_id) ?? (await this.#store.lastSequence?.(account_id));
-    if (last === undefined || data.sequence === last + 1) return 'next';
+    const last = await this.last(account_id);
+    if (last === undefined || (last === 0 && !isWhole) || data.sequence === last + 1) return 'next';
     return data.sequence <= last ? 'repeat' : { account_id, from: last + 1, to: data.sequence - 1 };
+  }
+
+  async last(accountId: string): Promise<number | undefined> {
+    return this.#sequences.get(accountId) ?? (await this.#store.lastSequence?.(accountId));
   }
 
   async handled({ id }: { id: string }): Promise<void> {
@@ -58,8 +62,14 @@ export class Memory {
     this.#ids.set(id, true);
   }
 
-  /** Records that the event became a dead letter, so that it is not handled when it is delivered again. */
-  setAside({ id }: { id: string }): void {
+  /**
+   * Records that the event became a dead letter, so that it is not handled when it is delivered again, and causes no gap.
+   */
+  async setAside(id: string, sequenced?: SetAside): Promise<void> {
+    if (sequenced) {
+      await this.#store.setAside?.(sequenced);
+      this.#sequences.set(sequenced.account_id, sequenced.sequence);
+    }
     this.#ids.set(id, true);
   }
 

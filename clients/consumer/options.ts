@@ -16,6 +16,14 @@ export interface Redriven {
   failed: number;
 }
 
+/** An event of an account's sequence that became a dead letter. */
+export interface SetAside {
+  account_id: string;
+  sequence: number;
+  /** ce_id */
+  id: string;
+}
+
 export interface ConsumerOptions {
   /** kafkajs's configuration; at least `brokers`. */
   kafka: KafkaConfig;
@@ -43,7 +51,10 @@ export interface ConsumerOptions {
   from?: Date;
   /** Number of partitions handled concurrently. Default 1. Each partition is handled in order. */
   parallelism?: number;
-  /** The pauses before retries. By default they double from 200 ms to 10 s. Other partitions continue meanwhile. */
+  /**
+   * The pauses before retries. By default they double from 200 ms to 10 s. Other partitions continue meanwhile, but for the
+   * first three pauses if `parallelism` handlers are waiting, and these are not longer than a second.
+   */
   retry?: { firstPauseMs?: number; maxPauseMs?: number };
   /** If one event takes longer, because its handler hangs or is retried, health() reports it. Default: one minute. */
   handlerLimitMs?: number;
@@ -54,10 +65,15 @@ export interface ConsumerOptions {
   /** Your own record of handled events, such as a database. By default only memory is used. */
   store?: {
     /**
-     * Returns the account's last sequence, 0 if there is none, so that the first must be 1, or undefined if it
-     * is unknown. Called if memory does not contain the account.
+     * Returns the account's last sequence, 0 if there is none, or undefined if it is unknown. After 0 the first must
+     * be 1, unless this group has not read its topic from its beginning. Called if memory does not contain the account.
      */
     lastSequence?(accountId: string): Promise<number | undefined>;
+    /**
+     * Called after an event of the sequence became a dead letter, before the next one. `lastSequence` must then include it, or
+     * a restart reports a gap. If it throws, it is called again.
+     */
+    setAside?(event: SetAside): Promise<void>;
     /** Returns whether the event with this ce_id was handled. */
     isHandled?(id: string): Promise<boolean>;
     /** Called after the handler has resolved. */

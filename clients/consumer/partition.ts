@@ -15,17 +15,23 @@ import {
 } from './event.ts';
 import type { ConsumerMetrics, Counts, Standing } from './measures.ts';
 import { Memory } from './memory.ts';
-import type { ConsumerOptions, Logger } from './options.ts';
+import type { ConsumerOptions, Logger, SetAside } from './options.ts';
 
 export type Settings = ConsumerOptions & { logger: Logger; sessionTimeoutMs: number; handlerLimitMs: number };
+const completedType = 'corebanking.transaction.completed.v1';
+
 type Handle = (event: BankEvent<BankEventType>) => Promise<void> | void;
 
 interface Current {
   origin: Origin;
   sinceMs: number;
+  /** When the running attempt began. */
+  attemptMs: number;
   failures: number;
   isRunning: boolean;
   error?: Error;
+  /** It became a dead letter, which the store does not know yet. */
+  isDead?: true;
 }
 
 /** State shared by the partitions of a consumer. */
@@ -53,6 +59,8 @@ export class Partition {
   position: bigint | undefined;
   /** The offset after the newest message of the partition, when last read. */
   end = 0n;
+  /** The group has read the topic from its beginning, which the topic still has. */
+  isWhole = true;
 
   constructor(shared: Shared, name: { topic: string; partition: number }) {
     this.#shared = shared;
@@ -86,12 +94,19 @@ export class Partition {
     this.position = undefined;
   }
 
+  /** How often the event in progress has failed. */
+  get failures(): number {
+    return this.#current?.failures ?? 0;
+  }
+
   /** Returns the event that has been in progress for longer than `limitMs`. */
   standing(limitMs: number): Standing | undefined {
     if (!this.#current) return undefined;
-    const { origin, sinceMs, failures, isRunning, error } = this.#current;
-    const ageMs = performance.now() - sinceMs;
+    const { origin, sinceMs, attemptMs, failures, error } = this.#current;
+    const now = performance.now();
+    const ageMs = now - sinceMs;
     if (ageMs < limitMs) return undefined;
+    const isRunning = this.#current.isRunning && now - attemptMs >= limitMs;
     const { topic, partition, offset } = origin;
     const since = new Date(Date.now() - ageMs).toISOString();
     return { topic, partition, offset, since, failures, isRunning, ...(error ? { error: error.message } : {}) };
@@ -112,12 +127,14 @@ export class Partition {
 
   async #take(origin: Origin): Promise<'done' | number> {
     const retried = this.#current?.origin.offset === origin.offset ? this.#current : undefined;
-    const current: Current = retried ?? { origin, sinceMs: performance.now(), failures: 0, isRunning: true };
-    current.isRunning = true;
+    const now = performance.now();
+    const current: Current = retried ?? { origin, sinceMs: now, attemptMs: now, failures: 0, isRunning: true };
+    Object.assign(current, { isRunning: true, attemptMs: now });
     this.#current = current;
     try {
       await this.#tellLoss();
-      await this.#handle(origin);
+      if (current.isDead) await this.#setAside(origin);
+      else await this.#handle(origin);
     } catch (error) {
       const pauseMs = await this.#fail(origin, current, error as Error);
       if (pauseMs !== undefined) return pauseMs;
@@ -176,7 +193,7 @@ export class Partition {
   /** Resolves after a gap has been reported; false for a repeat. */
   async #checkSequence(event: SequencedEvent): Promise<boolean> {
     const { onGap, logger } = this.#shared.options;
-    const place = await this.#memory.place(event);
+    const place = await this.#memory.place(event, this.isWhole);
     if (typeof place === 'string') return place === 'next';
     if (onGap) await onGap(place, event);
     else logger.warn({ ...place, event_id: event.id }, 'events of this account are missing');
@@ -206,10 +223,11 @@ export class Partition {
     if (error instanceof InvalidEventError || error instanceof DeadLetter) {
       try {
         await deadLetter(origin, error);
-        this.#pass(origin);
+        current.isDead = true;
+        await this.#setAside(origin);
         return undefined;
       } catch (failure) {
-        options.logger.warn({ ...where, err: failure }, 'the dead letter could not be written; retrying the event');
+        options.logger.warn({ ...where, err: failure }, 'the dead letter could not be written or recorded; retrying');
       }
     } else options.logger.warn({ ...where, err: error }, 'handling failed; retrying the event');
     current.isRunning = false;
@@ -218,16 +236,37 @@ export class Partition {
 
   /**
    * Records a dead letter, so that it causes no gap in its account's sequence, and no second dead letter when
-   * it is delivered again.
+   * it is delivered again. Rejects if the store does.
    */
-  #pass(origin: Origin): void {
+  async #setAside(origin: Origin): Promise<void> {
+    let head: ReturnType<typeof readHead>;
     try {
-      const head = readHead(origin);
-      this.#memory.setAside(head);
-      if (!isSequenced(head)) return;
-      this.#memory.passed(readEvent(head, (head as BankEvent<'corebanking.transaction.completed.v1'>).type));
+      head = readHead(origin);
     } catch {
-      // An unreadable message has no sequence.
+      // A message that is not an event has no sequence.
+      return;
     }
+    await this.#memory.setAside(head.id, head.type === completedType ? await this.#readSequence(head) : undefined);
+  }
+
+  /** Of an event that violates its schema, the sequence is believed only if it is the next one of its account. */
+  async #readSequence(head: ReturnType<typeof readHead>): Promise<SetAside | undefined> {
+    const { id, subject: account_id, origin } = head;
+    try {
+      const { data } = readEvent(head, completedType);
+      return { account_id: data.transaction.account_id, sequence: data.sequence, id };
+    } catch {
+      const last = await this.#memory.last(account_id);
+      const sequence = readGivenSequence(origin);
+      return last !== undefined && sequence === last + 1 ? { account_id, sequence, id } : undefined;
+    }
+  }
+}
+
+function readGivenSequence({ message }: Origin): unknown {
+  try {
+    return (JSON.parse(String(message.value)) as { sequence?: unknown } | null)?.sequence;
+  } catch {
+    return undefined;
   }
 }

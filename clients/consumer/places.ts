@@ -5,6 +5,8 @@ export interface Place {
   position: bigint;
   /** Messages from this offset to the one before `position` were deleted before this group read them. */
   lostFrom?: bigint;
+  /** The group has read the topic from its beginning, which the topic still has. */
+  isWhole: boolean;
 }
 
 interface Range {
@@ -42,7 +44,8 @@ export class Places {
     return new Map(
       [...ranges].map(([partition, range]) => {
         const start = first.get(partition) ?? (fromBeginning ? range.low : range.high);
-        return [partition, decidePlace(committed.get(partition), range, start, from !== undefined)];
+        const isWhole = from === undefined && fromBeginning && range.low === 0n;
+        return [partition, { ...decidePlace(committed.get(partition), range, start, from !== undefined), isWhole }];
       }),
     );
   }
@@ -86,7 +89,12 @@ export class Places {
  * Pure. `committed` is undefined if the group has read nothing. If the topic was deleted and created again, it
  * may end before the committed offset.
  */
-function decidePlace(committed: bigint | undefined, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
+function decidePlace(
+  committed: bigint | undefined,
+  { low, high }: Range,
+  start: bigint,
+  isFromMoment: boolean,
+): Omit<Place, 'isWhole'> {
   if (committed === undefined) return { position: start };
   if (committed > high) return { position: low };
   const wanted = isFromMoment && start > committed ? start : committed;

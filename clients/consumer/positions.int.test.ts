@@ -10,7 +10,7 @@ const event = (sequence: number) => ({ data: { transaction: { account_id: 'acc_1
 
 beforeAll(() => db.connect());
 afterAll(async () => {
-  await db.query(`drop table ${table}, ${table}_redriven`);
+  await db.query(`drop table ${table}, ${table}_set_aside`);
   await db.end();
 });
 
@@ -20,4 +20,21 @@ it('returns sequences that a 32-bit integer cannot hold', async () => {
   expect(await positions.claim(db, event(2 ** 31))).toBe(true);
   expect(await positions.last(db, 'acc_1')).toBe(2 ** 31);
   expect(await positions.claim(db, event(2 ** 31))).toBe(false);
+});
+
+it('a redriven event is new if its sequence was set aside, and once; one that was processed cannot be set aside', async () => {
+  const known = { account_id: 'acc_2', sequence: 1, id: 'one' };
+  await positions.setAside(db, known);
+  expect(await positions.last(db, 'acc_2')).toBe(1);
+  const given = (sequence: number, redriven: boolean) => ({
+    id: 'one',
+    redriven,
+    data: { transaction: { account_id: 'acc_2' }, sequence },
+  });
+  const claim = (sequence: number, redriven = false) =>
+    positions.claim(db, given(sequence, redriven) as unknown as SequencedEvent);
+  expect([await claim(1), await claim(1, true), await claim(1, true)]).toEqual([false, true, false]);
+  expect(await claim(2)).toBe(true);
+  await positions.setAside(db, { ...known, sequence: 2 });
+  expect([await claim(2, true), await positions.last(db, 'acc_2')]).toEqual([false, 2]);
 });

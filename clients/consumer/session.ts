@@ -1,6 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka, TopicPartitionOffset } from 'kafkajs';
 import { eventTopics, topics } from '../../libs/contracts/topics.ts';
-import { type BankEventType, listTopics } from './event.ts';
+import { type BankEventType, listTopics, type Origin } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { hasSettled, pause } from './pause.ts';
@@ -24,6 +24,9 @@ const silentSessions = 2;
 const disconnectTimeoutMs = 2_000;
 const lookIntervalMs = 5_000;
 const beginAgainMs = 500;
+/** The number of retries that are made in place, and the longest pause before one. */
+const retriesInPlace = 3;
+const maxRestMs = 1_000;
 const compactedTopics = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'compact');
 
 /** Pauses between attempts to reach the brokers: after a broker has restarted, the next attempt follows within 0.5 s. */
@@ -60,6 +63,7 @@ export class Session {
   readonly #contact: Contact;
   readonly #onJoined: () => void;
   readonly #pauses = new Set<NodeJS.Timeout>();
+  readonly #leaving = new AbortController();
   #held = new Set<string>();
   /** The assigned partitions whose starting offset is known. */
   #begun = new Set<string>();
@@ -137,6 +141,7 @@ export class Session {
   /** Resolves when running handlers have finished, their offsets are committed, and this member has left the group. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#leaving.abort();
     this.#clearPauses();
     const left = this.#consumer.disconnect();
     // While the brokers are unreachable, kafkajs would keep retrying. Nothing can be committed, so wait only
@@ -200,6 +205,7 @@ export class Session {
           const state = this.#shared.partitions.get(`${topic}/${partition}`);
           if (!place || !state) continue;
           state.position = place.position;
+          state.isWhole = place.isWhole;
           if (place.lostFrom !== undefined)
             state.lose({ topic, partition, from: place.lostFrom, to: place.position - 1n });
           this.#consumer.seek({ topic, partition, offset: String(place.position) });
@@ -266,7 +272,7 @@ export class Session {
     try {
       for (const message of messages) {
         if (this.#stopping || this.#lost || this.#isOver) break;
-        const outcome = await state.take({ topic, partition, offset: BigInt(message.offset), message });
+        const outcome = await this.#take(state, { topic, partition, offset: BigInt(message.offset), message });
         if (outcome !== 'done') {
           this.#pause(payload, outcome);
           break;
@@ -281,6 +287,19 @@ export class Session {
     }
     // kafkajs rejoins immediately only if a batch throws.
     if (this.#lost) throw this.#lost;
+  }
+
+  /**
+   * Makes the first retries in place. A paused partition is fetched again only after the messages that kafkajs has of
+   * all others, so that a pause of 0.2 s could take half a minute.
+   */
+  async #take(state: Partition, origin: Origin): Promise<'done' | number> {
+    for (;;) {
+      const outcome = await state.take(origin);
+      if (outcome === 'done' || outcome > maxRestMs || state.failures > retriesInPlace) return outcome;
+      await pause(outcome, this.#leaving.signal);
+      if (this.#stopping || this.#lost || this.#isOver) return outcome;
+    }
   }
 
   /**

@@ -67,6 +67,7 @@ export const operations = {
   replayWebhook: { method: 'POST', path: '/webhooks/:webhook_id/replay' },
   listDeliveries: { method: 'GET', path: '/webhooks/:webhook_id/deliveries', paged: 'items' },
   redeliver: { method: 'POST', path: '/webhooks/:webhook_id/deliveries/:delivery_id/redelivery' },
+  skipDelivery: { method: 'POST', path: '/webhooks/:webhook_id/deliveries/:delivery_id/skip' },
   createApiKey: { method: 'POST', path: '/admin/api-keys' },
   listApiKeys: { method: 'GET', path: '/admin/api-keys', paged: 'items' },
   getApiKey: { method: 'GET', path: '/admin/api-keys/:key_id' },
@@ -578,6 +579,7 @@ export interface Webhook {
   webhook_id: string;
   url: string;
   event_types: string[];
+  ordering: 'account' | 'none';
   description: string | null;
   status: 'Active' | 'Paused' | 'Disabled';
   client_id: string | null;
@@ -586,12 +588,22 @@ export interface Webhook {
   updated_at: string;
   failing_since: string | null;
   previous_secret_ends_at: string | null;
+  blocked_accounts: {
+    subject: string;
+    delivery_id: string;
+    event_type: string;
+    blocked_since: string;
+    attempts: number;
+    error: string;
+    next_attempt_at: string;
+  }[];
 }
 
 export interface WebhookWithSecret {
   webhook_id: string;
   url: string;
   event_types: string[];
+  ordering: 'account' | 'none';
   description: string | null;
   status: 'Active' | 'Paused' | 'Disabled';
   client_id: string | null;
@@ -600,6 +612,15 @@ export interface WebhookWithSecret {
   updated_at: string;
   failing_since: string | null;
   previous_secret_ends_at: string | null;
+  blocked_accounts: {
+    subject: string;
+    delivery_id: string;
+    event_type: string;
+    blocked_since: string;
+    attempts: number;
+    error: string;
+    next_attempt_at: string;
+  }[];
   secret?: string;
 }
 
@@ -1038,13 +1059,20 @@ export interface Calls {
   /** Poll events with a cursor. Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. A caller bound to a client sees only events and entries of its own accounts. Scope: transactions:read. */
   listEvents(input?: { after?: string; types?: string; account_id?: string; limit?: number }, options?: CallOptions): Promise<{ data: CloudEvent[]; cursor: string }>;
   /** Create a webhook. Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response, also in a 202. A caller may have at most 20 webhooks. Private network addresses are refused. Scope: webhooks:manage. */
-  createWebhook(input: { url: string; event_types: string[]; description?: string | null }, options?: CallOptions): Promise<WebhookWithSecret>;
+  createWebhook(input: { url: string; event_types: string[]; description?: string | null; ordering?: 'account' | 'none' }, options?: CallOptions): Promise<WebhookWithSecret>;
   /** List webhooks. Scope: webhooks:manage. */
   listWebhooks(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Webhook>;
   /** Get a webhook. Scope: webhooks:manage. */
   getWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
   /** Update, pause, or resume a webhook. Events are not sent while the webhook is Paused or Disabled; a replay sends them later. Setting Active also resumes a Disabled webhook. Scope: webhooks:manage. */
-  updateWebhook(input: { webhook_id: string; url?: string; event_types?: string[]; description?: string | null; status?: 'Active' | 'Paused' }, options?: CallOptions): Promise<Webhook>;
+  updateWebhook(input: {
+    webhook_id: string;
+    url?: string;
+    event_types?: string[];
+    description?: string | null;
+    ordering?: 'account' | 'none';
+    status?: 'Active' | 'Paused';
+  }, options?: CallOptions): Promise<Webhook>;
   /** Delete a webhook and its pending deliveries. Scope: webhooks:manage. */
   deleteWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
   /** Rotate the secret of a webhook. During the overlap the old secret signs too. The new secret is shown only in this response, also in a 202. At most two secrets sign: another rotation within the overlap ends the oldest. Scope: webhooks:manage. */
@@ -1057,6 +1085,8 @@ export interface Calls {
   listDeliveries(input: { webhook_id: string; status?: 'Pending' | 'Delivered' | 'Failed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Delivery>;
   /** Redeliver a delivery. A Pending delivery is attempted now, or as soon as earlier events of its account are delivered or Failed. Scope: webhooks:manage. */
   redeliver(input: { webhook_id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
+  /** Skip a delivery. A Pending delivery becomes Failed, and the next event of its account is sent. An attempt that is running may still arrive. It can be redelivered later. Scope: webhooks:manage. */
+  skipDelivery(input: { webhook_id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
   /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;

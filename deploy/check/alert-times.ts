@@ -75,6 +75,7 @@ export const troubles: Record<string, Record<string, string>> = {
   BankKeysCreated: activity('action="create_api_key",outcome="success"', 1),
   BankExports: activity('action="export",outcome="success"', 5),
   BankWebhooksLate: { corebanking_webhook_late_seconds: gauge(0, 301) },
+  BankWebhookBlocked: { corebanking_webhook_oldest_undelivered_seconds: gauge(0, 3_601) },
   BankWebhookDisabled: { corebanking_webhooks_disabled_total: counter(1) },
   BankEventsUnreadable: { corebanking_webhooks_unreadable_events_total: counter(1) },
 };

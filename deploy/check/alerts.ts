@@ -284,7 +284,13 @@ const faults: Fault[] = [
  * Alerts that this check does not trigger: downloads need a person who has signed in with a browser, and the bank has
  * no webhook.
  */
-const byHand = new Set(['BankExports', 'BankWebhooksLate', 'BankWebhookDisabled', 'BankEventsUnreadable']);
+const byHand = new Set([
+  'BankExports',
+  'BankWebhooksLate',
+  'BankWebhookBlocked',
+  'BankWebhookDisabled',
+  'BankEventsUnreadable',
+]);
 
 const firesWithinMs = 600_000;
 

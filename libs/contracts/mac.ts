@@ -133,9 +133,11 @@ export class MacKeys {
  */
 export class EventKeys {
   readonly #keys: readonly MacKey[];
+  readonly #refused: ReadonlySet<string | undefined>;
 
   /** Those of ACCOUNTS_MAC_KEYS: the first one signs; all of them verify. */
   constructor(secrets: readonly string[]) {
+    this.#refused = new Set(secrets.map((secret) => refusedKey.exec(secret)?.[1]));
     this.#keys = secrets.filter((secret) => !refusedKey.test(secret)).map((secret) => macKey('events', secret));
   }
 
@@ -149,6 +151,12 @@ export class EventKeys {
     const [name, mac = ''] = event.headers[macHeader]?.split(':') ?? [];
     const key = this.#keys.find((one) => one.name === name);
     return key !== undefined && sameHash(hmac(key, coveredAttributes(event), event.value), mac);
+  }
+
+  /** Returns the name of the key of the event's MAC, if this process lacks it and does not refuse it. */
+  missingKey({ headers }: EventMessage): string | undefined {
+    const [, name] = /^(events\/[\w-]{8}):/.exec(headers[macHeader] ?? '') ?? [];
+    return this.#refused.has(name) || this.#keys.some((key) => key.name === name) ? undefined : name;
   }
 }
 

@@ -28,13 +28,30 @@ const url = z
   .transform((value) => new URL(value).href)
   .meta({ format: 'uri' });
 
+const ordering = z.enum(['account', 'none']);
 const webhookStatus = z.enum(['Active', 'Paused', 'Disabled']);
 export const deliveryStatus = z.enum(['Pending', 'Delivered', 'Failed']);
+
+/** The maximum number of blocked accounts that a webhook shows. */
+export const maxBlockedShown = 100;
+
+/** An account, or another subject of events, whose first undelivered event was refused. */
+const blockedAccountSchema = z.object({
+  subject: z.string(),
+  /** The refused delivery, for which the later events of the subject wait. */
+  delivery_id: z.string(),
+  event_type: z.string(),
+  blocked_since: z.string(),
+  attempts: z.number().int().min(1),
+  error: z.string(),
+  next_attempt_at: z.string(),
+});
 
 export const webhookSchema = z.object({
   webhook_id: z.string(),
   url: z.string(),
   event_types: z.array(z.string()),
+  ordering,
   description: z.string().nullable(),
   status: webhookStatus,
   /** The client whose events the webhook receives; null: all events of the bank. */
@@ -46,6 +63,8 @@ export const webhookSchema = z.object({
   failing_since: z.string().nullable(),
   /** Until this time, events are also signed with the secret before the last rotation. */
   previous_secret_ends_at: z.string().nullable(),
+  /** Longest first. */
+  blocked_accounts: z.array(blockedAccountSchema).max(maxBlockedShown),
 });
 export type Webhook = z.infer<typeof webhookSchema>;
 
@@ -82,6 +101,7 @@ const webhookChanges = z.object({
   url: z.string().optional(),
   event_types: z.array(z.string()).optional(),
   description: z.string().nullable().optional(),
+  ordering: ordering.optional(),
   status: z.enum(['Active', 'Paused']).optional(),
 });
 
@@ -95,7 +115,12 @@ export const webhookEndpoints = {
     route: 'POST /webhooks',
     summary: 'Create a webhook',
     scope: 'webhooks:manage',
-    body: z.strictObject({ url, event_types: patterns, description: text(0, 255).nullish() }),
+    body: z.strictObject({
+      url,
+      event_types: patterns,
+      description: text(0, 255).nullish(),
+      ordering: ordering.optional(),
+    }),
     description:
       'Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response, also in a 202. A caller may have at most 20 webhooks. Private network addresses are refused.',
     result: webhookWithSecretSchema,
@@ -123,6 +148,7 @@ export const webhookEndpoints = {
         url: url.optional(),
         event_types: patterns.optional(),
         description: text(0, 255).nullable().optional(),
+        ordering: webhookChanges.shape.ordering,
         status: webhookChanges.shape.status,
       })
       .check(field.changesSomething)
@@ -189,6 +215,15 @@ export const webhookEndpoints = {
     errors: ['invalid_status_transition'],
     answers: { redeliver: underWay },
   },
+  skip_delivery: {
+    route: 'POST /webhooks/:webhook_id/deliveries/:delivery_id/skip',
+    summary: 'Skip a delivery',
+    scope: 'webhooks:manage',
+    description:
+      'A Pending delivery becomes Failed, and the next event of its account is sent. An attempt that is running may still arrive. It can be redelivered later.',
+    errors: ['invalid_status_transition'],
+    answers: { skip: { status: 'Failed', next_attempt_at: null, finished_at: example.time } },
+  },
 } satisfies EndpointRows;
 
 export const webhookMessages = {
@@ -198,6 +233,7 @@ export const webhookMessages = {
       url: z.string(),
       event_types: z.array(z.string()),
       description: message.text,
+      ordering: ordering.optional(),
       sealed_secret: z.string(),
     },
     webhookSchema,
@@ -210,6 +246,7 @@ export const webhookMessages = {
   ),
   test_webhook: message.webhooks.command({ webhook_id: message.id }, deliverySchema),
   redeliver: message.webhooks.command({ webhook_id: message.id, delivery_id: message.id }, deliverySchema),
+  skip_delivery: message.webhooks.command({ webhook_id: message.id, delivery_id: message.id }, deliverySchema),
   replay_webhook: message.webhooks.command(
     { webhook_id: message.id, from: message.time, to: message.time },
     webhookSchema,
@@ -242,6 +279,14 @@ export const webhookMeanings = {
     'Webhook.status':
       'Active: receives events; Paused: events are skipped; Disabled by the bank after a 410 or five days of failures',
     'update_webhook.status': 'Paused: skip events from now on; Active: deliver events again',
+    ordering:
+      'account: the events of an account wait for each other, in order; none: each is sent at once, and retried alone. Default: account',
+    blocked_accounts: `The accounts whose next event was refused and is retried; their later events wait: at most ${maxBlockedShown}, the longest blocked first`,
+    'BlockedAccount.subject': 'The account, or another subject, whose events wait',
+    'blocked_accounts.delivery_id': 'The refused delivery, which can be redelivered or skipped',
+    blocked_since: `When it was first refused, ${meaning.utc}`,
+    'blocked_accounts.attempts': 'How often it was refused, at most 100',
+    'blocked_accounts.error': 'Why the last attempt failed',
     'Webhook.description': 'A description, at most 255 characters; null: none',
     'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
     'Delivery.status': 'Pending: will be attempted; Delivered; Failed: will not be attempted again',

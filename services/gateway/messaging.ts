@@ -80,7 +80,14 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     prefix,
     logger,
   });
-  const endedTokens = createEndedTokens({ publisher, prefix, maxLifetimeS: config.JWT_MAX_LIFETIME, logger, now });
+  const endedTokens = createEndedTokens({
+    publisher,
+    keys,
+    prefix,
+    maxLifetimeS: config.JWT_MAX_LIFETIME,
+    logger,
+    now,
+  });
   const tokenFollower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: endedTokens.take, logger });
   return {
     publisher,

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { readScrape } from '../../tests/support/metrics.ts';
+import { feedAll } from './deliveries/feed.ts';
 import { countWork, measureDeliveries } from './measure.ts';
-import { useWebhooks } from './test/harness.ts';
+import { completed, newId, opened, useWebhooks } from './test/harness.ts';
 
 /** The values of metrics, with a real Postgres. */
 const harness = useWebhooks();
@@ -43,6 +44,35 @@ it('gauges are about Pending deliveries of Active webhooks, the longest overdue 
     2, 1, 2,
   ]);
   expect(value('corebanking_webhook_requests_under_way')).toBe(7);
+});
+
+it('the oldest undelivered event is that of a refused account that waits for a retry, or one that no feed has examined', async () => {
+  const oldest = async () => {
+    const metrics = createMetrics('webhooks');
+    measureDeliveries(metrics, harness.pool, { underWay: () => 0 });
+    return readScrape(await metrics.text()).value('corebanking_webhook_oldest_undelivered_seconds') ?? Number.NaN;
+  };
+  await harness.owner.query("update webhooks set status = 'Deleted'");
+  const client = newId('client');
+  const account = newId('account');
+  await harness.take(opened(account, client));
+  const agoS = (seconds: number) => ({ time: new Date(Date.now() - seconds * 1000).toISOString() });
+  for (const overrides of [{}, { bound_client_id: client }]) {
+    const { webhook_id } = await harness.webhook('https://receiver.example/', ['*'], overrides);
+    expect(await oldest()).toBe(0);
+    await harness.take(completed(account, 1, [], agoS(500)), completed(account, 2, [], agoS(100)));
+    expect(await oldest()).toBeGreaterThanOrEqual(500);
+    while (await feedAll(harness.pool));
+    expect(await oldest()).toBeLessThan(100);
+    await harness.owner.query(
+      `update deliveries set created_at = clock_timestamp() - interval '9000 seconds',
+         next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1 and next_attempt_at is not null`,
+      [webhook_id],
+    );
+    expect(await oldest()).toBeGreaterThanOrEqual(9_000);
+    await harness.owner.query("update webhooks set status = 'Paused' where status = 'Active'");
+    expect(await oldest()).toBe(0);
+  }
 });
 
 it('attempts are counted by outcome, with their durations, and deliveries when they have ended', async () => {

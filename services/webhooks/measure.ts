@@ -22,10 +22,28 @@ export function countWork(metrics: Metrics) {
   };
 }
 
-/** Webhooks by status, with their Pending deliveries, and by how many seconds the longest overdue one is late. */
+/**
+ * Webhooks by status, with their Pending deliveries, by how many seconds the longest overdue one is late, and how long the
+ * oldest event has waited: since its delivery was created or, if a feed has not examined it yet, since it occurred. Only
+ * those that begin the order of their account are looked at, because the others are younger.
+ */
 const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(pending), 0)::int as pending,
-    coalesce(max(late_s), 0)::float8 as late_s
+    coalesce(max(late_s), 0)::float8 as late_s, coalesce(max(waits_s), 0)::float8 as waits_s
   from unnest(array['Active', 'Paused', 'Disabled']) as status left join webhooks w using (status)
+  left join lateral (
+    select extract(epoch from clock_timestamp() - least(
+      (select min(created_at) from deliveries d
+       where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null),
+      (select min(e.occurred_at) from feeds f cross join lateral (
+         select occurred_at from events where w.client_id is null and position > f.position and position <= coalesce(f.until_position, position) order by position limit 1
+       ) e where f.webhook_id = w.webhook_id and f.until_time is null and not f.is_over),
+      (select min(e.occurred_at) from feeds f cross join lateral (
+         select event_position from event_subjects s where s.subject = w.client_id and s.position > f.position and s.position <= coalesce(f.until_position, s.position)
+         order by s.position limit 1
+       ) s join events e on e.position = s.event_position
+       where f.webhook_id = w.webhook_id and f.until_time is null and not f.is_over)
+    )) as waits_s
+  ) o on true
   left join lateral (select
     (select count(*) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending') as pending,
     (select extract(epoch from clock_timestamp() - min(next_attempt_at)) from deliveries d
@@ -34,7 +52,7 @@ const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(p
 
 /** Measures rows that must not accumulate, and running requests. */
 export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
-  type Row = { status: string; count: number; pending: number; late_s: number };
+  type Row = { status: string; count: number; pending: number; late_s: number; waits_s: number };
   const read = kept(async () => (await pool.query<Row>(byStatus)).rows, askedOnceMs);
   const active = async () => (await read()).find(({ status }) => status === 'Active');
   metrics.gauge(
@@ -46,6 +64,11 @@ export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { und
     'webhook_late_seconds',
     'How late the longest overdue delivery of an Active webhook is; 0 or less if none is',
     async () => (await active())?.late_s,
+  );
+  metrics.gauge(
+    'webhook_oldest_undelivered_seconds',
+    'For how long the oldest event that an Active webhook has not received has waited; 0 if there is none',
+    async () => (await active())?.waits_s,
   );
   metrics.gauge('webhook_requests_under_way', 'Running delivery attempts of this process', () => deliverer.underWay());
   metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () =>

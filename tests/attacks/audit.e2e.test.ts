@@ -123,6 +123,11 @@ const writes: Record<Write, () => Promise<Answer>> = {
     const { delivery_id } = (await staff.post(`/webhooks/${webhookId}/test`)).data<{ delivery_id: string }>();
     return staff.post(`/webhooks/${webhookId}/deliveries/${delivery_id}/redelivery`);
   },
+  skip_delivery: async () => {
+    const webhookId = await newWebhookId();
+    const { delivery_id } = (await staff.post(`/webhooks/${webhookId}/test`)).data<{ delivery_id: string }>();
+    return staff.post(`/webhooks/${webhookId}/deliveries/${delivery_id}/skip`);
+  },
 };
 
 /** A batch also has the records of its items. */

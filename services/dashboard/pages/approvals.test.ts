@@ -347,6 +347,8 @@ describe('approvals', () => {
       created_at: time,
       updated_at: time,
       failing_since: null,
+      ordering: 'account',
+      blocked_accounts: [],
       previous_secret_ends_at: null,
     });
     answers['get_approval'] = shownAs({ action, summary: 'x', request });

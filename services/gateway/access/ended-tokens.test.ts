@@ -1,17 +1,29 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import type { Signer } from '#libs/contracts/mac.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { testKeys } from '#libs/service/test/keys.ts';
 import { createEndedTokens } from './ended-tokens.ts';
 
 const second = 1000;
 
+function signed<M extends { value: string | Buffer | null; headers: Record<string, string> }>(
+  message: M,
+  by: Signer = 'gateway',
+): M {
+  const made = { ...message, headers: { ...message.headers } };
+  testKeys.sign(by, made);
+  return made;
+}
+
 function setUp(publish?: () => Promise<void>) {
   const time = { ms: Date.parse('2026-01-02T03:04:05Z') };
   const sent: OutgoingMessage[] = [];
-  const publisher = { publish: publish ?? (async (message: OutgoingMessage) => void sent.push(message)) };
+  const publisher = { publish: publish ?? (async (message: OutgoingMessage) => void sent.push(signed(message))) };
   const make = () =>
     createEndedTokens({
       publisher,
+      keys: testKeys,
       prefix: '',
       maxLifetimeS: 3600,
       logger: pino({ level: 'silent' }),
@@ -24,7 +36,7 @@ function setUp(publish?: () => Promise<void>) {
     expiresMs: time.ms + 3600 * second,
   });
   const deliver = (to: ReturnType<typeof make>) => {
-    for (const { key, value } of sent) to.take(key ?? null, Buffer.from(value ?? ''));
+    for (const { key, value, headers } of sent) to.take(key ?? null, Buffer.from(value ?? ''), headers);
   };
   return { time, sent, make, testToken, deliver };
 }
@@ -69,13 +81,33 @@ it('a token is ended here although the broker does not accept the message', asyn
 it('tokens that expired by themselves are forgotten, and unreadable messages are ignored', () => {
   const { time, make, testToken } = setUp();
   const ended = make();
-  const until = (ms: number) => Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + ms).toISOString() }));
-  ended.take('a', until(second));
-  ended.take('b', Buffer.from('{"expires_at":"soon"}'));
-  ended.take('c', Buffer.from('nonsense'));
-  ended.take('d', null);
+  const take = (key: string, text: string) => {
+    const { value, headers } = signed({ value: text, headers: {} });
+    ended.take(key, Buffer.from(value), headers);
+  };
+  const until = (key: string, ms: number) => JSON.stringify({ key, expires_at: new Date(time.ms + ms).toISOString() });
+  take('a', until('a', second));
+  take('b', '{"key":"b","expires_at":"soon"}');
+  take('c', 'nonsense');
+  ended.take('d', null, {});
   expect(['a', 'b', 'c', 'd'].map((id) => ended.isEnded(testToken(id)))).toEqual([true, false, false, false]);
   time.ms += 2 * second;
-  ended.take('e', until(second));
+  take('e', until('e', second));
   expect(['a', 'e'].map((id) => ended.isEnded(testToken(id)))).toEqual([false, true]);
+});
+
+it('a message that no gateway has signed ends no token, nor does one that was signed for another', async () => {
+  const { sent, make, testToken } = setUp();
+  const [here, elsewhere] = [make(), make()];
+  await here.end(testToken('mine'));
+  const [real] = sent as [OutgoingMessage];
+  const value = Buffer.from(real.value ?? '');
+  const { mac: _, ...unsigned } = real.headers;
+  elsewhere.take('mine', value, unsigned);
+  elsewhere.take('mine', value, signed({ value, headers: {} }, 'ledger').headers);
+  elsewhere.take('mine', Buffer.from(String(value).replace('mine', 'mime')), real.headers);
+  elsewhere.take('yours', value, real.headers);
+  expect(['mine', 'mime', 'yours'].map((id) => elsewhere.isEnded(testToken(id)))).toEqual([false, false, false]);
+  elsewhere.take('mine', value, real.headers);
+  expect(elsewhere.isEnded(testToken('mine'))).toBe(true);
 });

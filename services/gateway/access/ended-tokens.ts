@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { z } from 'zod';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import { endedTokenSchema } from '#libs/contracts/sign-ins.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
@@ -10,7 +11,9 @@ export type EndedTokens = ReturnType<typeof createEndedTokens>;
 const publishTimeoutMs = 5_000;
 
 export interface EndedTokensOptions {
+  /** Signs what it publishes with the key of gateways. */
   publisher: Pick<Publisher, 'publish'>;
+  keys: Pick<MacKeys, 'verifySigner'>;
   prefix: string;
   /** The maximum lifetime of a token, in seconds. */
   maxLifetimeS: number;
@@ -22,7 +25,14 @@ export interface EndedTokensOptions {
  * The access tokens that were ended before they expired: by signing out, or by the person's next sign-in with the same
  * OAuth client. Every gateway reads them from the topic `sessions`.
  */
-export function createEndedTokens({ publisher, prefix, maxLifetimeS, logger, now = Date.now }: EndedTokensOptions) {
+export function createEndedTokens({
+  publisher,
+  keys,
+  prefix,
+  maxLifetimeS,
+  logger,
+  now = Date.now,
+}: EndedTokensOptions) {
   /** By the token's id or its owner. Tokens that were issued before `beforeMs` have ended. */
   const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
   const add = (key: string, beforeMs: number, expiresMs: number): void => {
@@ -33,18 +43,29 @@ export function createEndedTokens({ publisher, prefix, maxLifetimeS, logger, now
     if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });
   };
   const isEndedBy = (key: string, issuedMs: number): boolean => (ended.get(key)?.beforeMs ?? -Infinity) > issuedMs;
-  const publish = async (key: string, message: z.input<typeof endedTokenSchema>): Promise<void> => {
+  const publish = async (key: string, message: Omit<z.input<typeof endedTokenSchema>, 'key'>): Promise<void> => {
     await publisher.publish(
-      { topic: topicName(prefix, 'sessions'), partition: 0, key, value: JSON.stringify(message), headers: {} },
+      {
+        topic: topicName(prefix, 'sessions'),
+        partition: 0,
+        key,
+        value: JSON.stringify({ key, ...message }),
+        headers: {},
+      },
       { timeoutMs: publishTimeoutMs },
     );
   };
   return {
-    /** Processes one message of the topic. */
-    take(key: string | null, value: Buffer | null): void {
-      if (key === null || value === null) return;
+    /** Processes one message of the topic. One that no gateway has signed for this key is ignored. */
+    take(recordKey: string | null, value: Buffer | null, headers: Record<string, string>): void {
+      if (recordKey === null || value === null) return;
+      if (keys.verifySigner({ headers, value }) !== 'gateway') {
+        logger.error('ignored a message of the topic sessions without a MAC of a gateway');
+        return;
+      }
       try {
-        const { expires_at, before } = endedTokenSchema.parse(JSON.parse(value.toString()));
+        const { key, expires_at, before } = endedTokenSchema.parse(JSON.parse(value.toString()));
+        if (key !== recordKey) throw new RangeError('it was signed for another key');
         add(key, before === undefined ? Infinity : Date.parse(before), Date.parse(expires_at));
       } catch (error) {
         logger.error({ err: error }, 'a message of the topic sessions cannot be read');

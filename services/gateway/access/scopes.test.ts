@@ -65,6 +65,7 @@ const table: Record<string, string[]> = {
   'POST /webhooks/:webhook_id/replay': ['webhooks:manage'],
   'GET /webhooks/:webhook_id/deliveries': ['webhooks:manage'],
   'POST /webhooks/:webhook_id/deliveries/:delivery_id/redelivery': ['webhooks:manage'],
+  'POST /webhooks/:webhook_id/deliveries/:delivery_id/skip': ['webhooks:manage'],
   'POST /admin/api-keys': ['keys:manage'],
   'GET /admin/api-keys': ['keys:manage'],
   'GET /admin/api-keys/:key_id': ['keys:manage'],

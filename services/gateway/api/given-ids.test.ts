@@ -36,6 +36,8 @@ const webhook = {
   created_at: hold.created_at,
   updated_at: hold.created_at,
   failing_since: null,
+  ordering: 'account',
+  blocked_accounts: [],
   previous_secret_ends_at: null,
 };
 const key = { ...samples.key, key_id: `key_${'a'.repeat(32)}` };

@@ -15,13 +15,14 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
     enrichResponse: async (data, replayed) => (replayed ? data : { ...(data as object), secret }),
   });
   return {
-    create_webhook({ body: { url, event_types, description = null }, bits }) {
+    create_webhook({ body: { url, event_types, description = null, ordering = 'account' }, bits }) {
       const secret = newWebhookSecret();
       const plan = planCreate('webhook_id', bits, (webhook_id) => ({
         webhook_id,
         url,
         event_types: [...new Set(event_types)],
         description,
+        ordering,
         sealed_secret: secretKeys.seal(webhook_id, secret),
       }));
       return { ...plan, ...showOnce(secret) };
@@ -43,14 +44,17 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
       const { from, to = input.acceptedAt.toISOString() } = input.body;
       return planFor('webhook_id', input, (webhook_id) => ({ webhook_id, from, to }));
     },
-    redeliver(input) {
-      const plan = planFor('webhook_id', input, (webhook_id) => ({
-        webhook_id,
-        delivery_id: pathId('delivery_id', input.params),
-      }));
-      return { ...plan, resource: plan.data };
-    },
+    redeliver: planDelivery,
+    skip_delivery: planDelivery,
   } satisfies Partial<Planners>;
+}
+
+function planDelivery(input: Parameters<Planners['redeliver']>[0]) {
+  const plan = planFor('webhook_id', input, (webhook_id) => ({
+    webhook_id,
+    delivery_id: pathId('delivery_id', input.params),
+  }));
+  return { ...plan, resource: plan.data };
 }
 
 /** Returns events and the cursor with which to continue. */

@@ -11,6 +11,7 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import type { Clock } from '#libs/service/clock.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { testKeys } from '#libs/service/test/keys.ts';
 import { createApiKeys } from '../access/api-keys.ts';
 import { createEndedTokens } from '../access/ended-tokens.ts';
 import type { TokenOptions } from '../access/tokens.ts';
@@ -89,7 +90,13 @@ export async function testApp(
     metrics,
   });
   const auditRecords = createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now, metrics });
-  const endedTokens = createEndedTokens({ publisher, prefix: 'test.', maxLifetimeS: 3600, logger: silent });
+  const endedTokens = createEndedTokens({
+    publisher,
+    keys: testKeys,
+    prefix: 'test.',
+    maxLifetimeS: 3600,
+    logger: silent,
+  });
   const tokens: TokenOptions = {
     issuer: 'https://issuer.example',
     audience: 'core-banking',

@@ -273,7 +273,7 @@ describe('a webhook', () => {
           .end(),
     );
     let isBroken = true;
-    const { webhook_id } = await harness.webhook(at.url);
+    await harness.webhook(at.url);
     await harness.take(
       ...[1, 2, 3, 4].flatMap((sequence) => [completed(account, sequence), completed(other, sequence)]),
     );
@@ -288,7 +288,7 @@ describe('a webhook', () => {
     await harness.take(completed(account, 5));
     isBroken = false;
     await harness.hurry();
-    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    await eventually(() => came(account).at(-1) === 5);
     expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
   });
 
@@ -435,6 +435,155 @@ describe('a webhook', () => {
     await eventually(() => at.received.length === 2);
   });
 
+  /** An account whose events are refused until it is mended, and a receiver that accepts those of all others. */
+  async function blocked() {
+    const account = newId('account');
+    let isBroken = true;
+    const at = await receiver(
+      (response, { event }) => void response.writeHead(event.subject === account && isBroken ? 500 : 204).end(),
+    );
+    const came = (of: string) =>
+      at.received.filter(({ event }) => event.subject === of).map(({ event }) => event.data['sequence']);
+    const events = (of: string, from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => completed(of, from + i));
+    return { account, at, came, events, mend: () => void (isBroken = false) };
+  }
+
+  const rows = async (webhook_id: string, where: string) =>
+    (
+      await harness.owner.query<{ count: number }>(
+        `select count(*)::int as count from deliveries where webhook_id = $1 and ${where}`,
+        [webhook_id],
+      )
+    ).rows[0]?.count ?? 0;
+
+  /** What came from the last attempt of the first event on, which was refused before. */
+  const inOrder = (came: unknown[]) => came.slice(came.lastIndexOf(1));
+
+  const held = async (webhook_id: string) =>
+    (await harness.owner.query('select from held_keys where webhook_id = $1', [webhook_id])).rowCount;
+
+  it('that refuses one account receives those of all others, however many events wait, and afterwards each once and in order', async () => {
+    // contract: webhooks-16
+    const { account, at, came, events, mend } = await blocked();
+    const [bystander, hot] = [newId('account'), newId('account')];
+    const { webhook_id } = await harness.webhook(at.url);
+    deliver();
+    await harness.take(...events(account, 1, 1));
+    await eventually(() => came(account).length === 1);
+    for (let i = 0; i < 5; i++) await harness.take(...events(account, 2 + i * 500, 500));
+    await harness.take(...events(bystander, 1, 3), ...events(hot, 1, 200));
+    await eventually(() => came(bystander).length === 3 && came(hot).length === 200);
+    expect([came(bystander), came(hot)]).toEqual([[1, 2, 3], events(hot, 1, 200).map((_, i) => i + 1)]);
+    // The events that wait are no rows of the table of deliveries.
+    expect(await rows(webhook_id, "status = 'Pending'")).toBeLessThanOrEqual(20);
+    expect((await get(webhook_id)).blocked_accounts).toMatchObject([
+      { subject: account, event_type: 'corebanking.transaction.completed.v1', error: 'HTTP 500' },
+    ]);
+    mend();
+    await harness.hurry();
+    await eventually(() => came(account).at(-1) === 2_501, 120_000);
+    expect(inOrder(came(account))).toEqual(Array.from({ length: 2_501 }, (_, i) => i + 1));
+    await eventually(async () => (await rows(webhook_id, "status = 'Pending'")) === 0);
+    expect((await get(webhook_id)).blocked_accounts).toEqual([]);
+    expect(await held(webhook_id)).toBe(0);
+  }, 180_000);
+
+  it('replays the events of all accounts but the one that is refused, and of that one later, each once', async () => {
+    // contract: webhooks-16
+    const { account, at, came, events, mend } = await blocked();
+    const bystander = newId('account');
+    const all = [...events(account, 1, 300), ...events(bystander, 1, 3)];
+    await harness.take(...all.slice(0, 150), ...all.slice(300), ...all.slice(150, 300));
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.completed']);
+    const times = all.map(({ headers }) => headers['ce_time'] ?? '').toSorted();
+    const to = new Date(Date.parse(times.at(-1) ?? '') + 1).toISOString();
+    await harness.done('replay_webhook', { webhook_id, from: times[0] ?? '', to });
+    deliver();
+    await eventually(() => came(bystander).length === 3);
+    // An event of today waits for those that are replayed only as long as they are not refused.
+    await harness.take(completed(bystander, 4));
+    await eventually(() => came(bystander).length === 4);
+    mend();
+    await harness.hurry();
+    await eventually(() => new Set(came(account)).size === 300, 60_000);
+    await eventually(async () => (await held(webhook_id)) === 0);
+    await eventually(async () => (await rows(webhook_id, "status = 'Pending'")) === 0);
+    expect(inOrder(came(account))).toEqual(Array.from({ length: 300 }, (_, i) => i + 1));
+    expect(
+      (await harness.owner.query('select from feeds where webhook_id = $1 and until_time is not null', [webhook_id]))
+        .rowCount,
+    ).toBe(0);
+  }, 120_000);
+
+  it('of a bound caller, too, holds back the refused account only, also while it is Paused', async () => {
+    const { account, at, came, events, mend } = await blocked();
+    const [client, bystander] = [newId('client'), newId('account')];
+    await harness.take(opened(account, client), opened(bystander, client));
+    const bound = { bound_client_id: client };
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], bound);
+    deliver();
+    await harness.take(...events(account, 1, 1));
+    await eventually(() => came(account).length === 1);
+    await harness.take(...events(account, 2, 99), ...events(bystander, 1, 2));
+    await eventually(() => came(bystander).length === 2);
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } }, bound);
+    await harness.take(...events(account, 101, 5));
+    mend();
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } }, bound);
+    await harness.take(...events(account, 106, 5), ...events(bystander, 3, 1));
+    await eventually(() => came(bystander).length === 3);
+    await harness.hurry();
+    await eventually(() => came(account).at(-1) === 110, 60_000);
+    const given = Array.from({ length: 110 }, (_, i) => i + 1).filter((n) => n <= 100 || n > 105);
+    expect(inOrder(came(account))).toEqual(given);
+  }, 120_000);
+
+  it('whose first event of an account is skipped continues with the next one; the skipped one has Failed', async () => {
+    // contract: webhooks-16
+    const { account, at, came, events, mend } = await blocked();
+    const { webhook_id } = await harness.webhook(at.url);
+    deliver();
+    await harness.take(...events(account, 1, 1));
+    await eventually(async () => (await get(webhook_id)).blocked_accounts.length === 1);
+    await harness.take(...events(account, 2, 30));
+    const [one] = (await get(webhook_id)).blocked_accounts;
+    mend();
+    expect(await harness.done('skip_delivery', { webhook_id, delivery_id: one?.delivery_id ?? '' })).toMatchObject({
+      status: 'Failed',
+      next_attempt_at: null,
+    });
+    await eventually(() => came(account).length === 31);
+    expect(came(account)).toEqual([1, ...events(account, 2, 30).map((_, i) => i + 2)]);
+    expect(await harness.send('skip_delivery', { webhook_id, delivery_id: one?.delivery_id ?? '' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'invalid_status_transition' },
+    });
+    expect((await harness.outbox()).some(({ payload }) => payload?.includes('"action":"skip_delivery"'))).toBe(true);
+  });
+
+  it('without an order waits for nothing: a refused event delays no other of its account, and what waited is sent', async () => {
+    // contract: webhooks-16
+    deliver();
+    const account = newId('account');
+    const at = await receiver(
+      (response, { event }) => void response.writeHead(event.data['sequence'] === 1 ? 500 : 204).end(),
+    );
+    const came = () => at.received.map(({ event }) => Number(event.data['sequence']));
+    const { webhook_id } = await harness.webhook(at.url);
+    const some = (from: number) => Array.from({ length: 60 }, (_, i) => completed(account, from + i));
+    await harness.take(completed(account, 1));
+    await eventually(async () => (await get(webhook_id)).blocked_accounts.length === 1);
+    await harness.take(...some(2));
+    await wait(300);
+    expect(came()).toEqual([1]);
+    await harness.done('update_webhook', { webhook_id, changes: { ordering: 'none' } });
+    await harness.take(...some(62));
+    await eventually(() => new Set(came()).size === 121);
+    expect(came().length).toBeLessThanOrEqual(122);
+    expect((await get(webhook_id)).ordering).toBe('none');
+  });
+
   it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
@@ -456,7 +605,7 @@ describe('a webhook', () => {
   }, 180_000);
 });
 
-it('concurrent processes deliver each event once, and take over the claims of a process that has ended', async () => {
+it('concurrent processes deliver each event once, and take over the claims of a process that has ended within 5 s', async () => {
   const at = await receiver();
   const { webhook_id } = await harness.webhook(at.url);
   const account = newId('account');
@@ -464,12 +613,10 @@ it('concurrent processes deliver each event once, and take over the claims of a 
   await feedAll(harness.pool);
   const gone = (await claimDue(harness.pool, [], 0)).filter((one) => one.webhook_id === webhook_id);
   expect(gone).toHaveLength(1);
+  const [claimed] = await harness.deliveries(webhook_id, 'Pending');
+  expect(Date.parse(claimed?.next_attempt_at ?? '') - Date.now()).toBeLessThanOrEqual(5_000);
   deliver();
   deliver();
-  await wait(800);
-  expect(at.received).toEqual([]);
-  // 30 s later.
-  await harness.hurry();
   await eventually(() => at.received.length === 2);
   const more = Array.from({ length: 200 }, () => completed(newId('account'), 1));
   await harness.take(...more);
@@ -478,6 +625,47 @@ it('concurrent processes deliver each event once, and take over the claims of a 
   );
   expect(at.ids().length).toBe(202);
 });
+
+it('a process keeps its claims while a receiver takes longer than they last; another one sends nothing meanwhile', async () => {
+  const answers: (() => void)[] = [];
+  const at = await receiver((response) => void answers.push(() => response.writeHead(204).end()));
+  const { webhook_id } = await harness.webhook(at.url);
+  deliver();
+  deliver();
+  await harness.take(completed(newId('account'), 1));
+  const ends = async () => Date.parse((await harness.deliveries(webhook_id))[0]?.next_attempt_at ?? '');
+  await eventually(() => at.received.length === 1);
+  const first = await ends();
+  // The claim was renewed until after its first end has passed.
+  await eventually(async () => Date.now() > first + 1_000 && (await ends()) > Date.now(), 30_000);
+  expect(at.received).toHaveLength(1);
+  answers.forEach((answer) => answer());
+  await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+  expect(at.received).toHaveLength(1);
+}, 60_000);
+
+it('a process whose claim could not be renewed ends the attempt before another one may begin', async () => {
+  const at = await receiver(hang);
+  const { webhook_id } = await harness.webhook(at.url);
+  const closed: number[] = [];
+  at.answer = (response) => void response.on('close', () => closed.push(Date.now()));
+  deliver({ timeoutMs: 60_000 });
+  await harness.take(completed(newId('account'), 1));
+  await eventually(() => at.received.length === 1);
+  // Somebody else holds the row, so that renewals wait.
+  const locking = await harness.owner.connect();
+  await locking.query('begin');
+  await locking.query('select from deliveries where webhook_id = $1 for update', [webhook_id]);
+  await eventually(() => closed.length === 1, 30_000);
+  const [{ next_attempt_at }] = (
+    await locking.query<{ next_attempt_at: Date }>('select next_attempt_at from deliveries where webhook_id = $1', [
+      webhook_id,
+    ])
+  ).rows as [{ next_attempt_at: Date }];
+  expect(closed[0]).toBeLessThanOrEqual(new Date(next_attempt_at).getTime());
+  await locking.query('rollback');
+  locking.release();
+}, 60_000);
 
 it('an attempt is not recorded if another process has claimed the delivery since', async () => {
   const { webhook_id } = await harness.webhook('https://receiver.example/');

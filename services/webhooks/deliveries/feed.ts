@@ -4,35 +4,47 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
  * Creates deliveries for events, for each webhook in the order of its feeds: one chunk at a time, with the
- * position stored in the same transaction.
+ * position stored in the same transaction. What counts is per ordering key: of a key with many Pending deliveries, or
+ * a refused one, only the place is kept (held_keys), and its later events stay in the table of events. A webhook has
+ * therefore at most `maxOfKey` Pending deliveries and a held key per account and feed, however many events wait.
  */
 
 /** The number of events examined in one transaction. */
 const chunk = 500;
-/** The maximum number of Pending deliveries of one webhook. Further events stay in the table of events. */
-const maxPending = 2_000;
+/** The maximum number of deliveries of one webhook that are due for the first time. */
+const maxDue = 2_000;
+/** The maximum number of Pending deliveries of one ordering key. */
+const maxOfKey = 20;
+/** The maximum number of held keys that are continued in one transaction. */
+const maxKeys = chunk / maxOfKey;
 
 interface Feed {
-  feed_id: bigint;
+  /** null: only held keys can be continued. */
+  feed_id: bigint | null;
   webhook_id: string;
   client_id: string | null;
   event_types: string[];
-  is_replay: boolean;
+  is_replay: boolean | null;
+  has_ready: boolean;
 }
 
-/** Selects a feed with an end or new events, of an Active webhook that no other process is feeding or finishing. */
-const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay
-  from webhooks w cross join lateral (
-    select * from feeds f where f.webhook_id = w.webhook_id and (
+/** Selects a feed with an end or new events, or held keys that can be continued, of an Active webhook that no other process is feeding or finishing. */
+const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay, r.has_ready
+  from webhooks w left join lateral (
+    select * from feeds f where f.webhook_id = w.webhook_id and not f.is_over and (
       f.until_time is not null or f.until_position is not null
       or (w.client_id is null and f.position < (select position from event_head))
       or (w.client_id is not null
         and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))
     ) order by f.until_time is not null, f.feed_id limit 1
-  ) f
-  where w.status = 'Active' and w.webhook_id <> all($1::text[])
+  ) f on true
+  cross join lateral (
+    select exists (select from held_keys h where h.webhook_id = w.webhook_id and h.is_ready) as has_ready
+  ) r
+  where w.status = 'Active' and w.webhook_id <> all($1::text[]) and (f.feed_id is not null or r.has_ready)
     and not exists (
-      select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' offset ${maxPending - 1})
+      select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending'
+        and d.next_attempt_at <= clock_timestamp() and d.tries = 0 offset ${maxDue - 1})
   limit 1 for update of w skip locked`;
 
 /** Selects the next positions of a feed `f`: those of a client by its subjects, replays for the whole bank by time. */
@@ -48,42 +60,136 @@ function nextPositions({ client_id, is_replay }: Feed): string {
 }
 
 /**
- * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if the events up to
- * the head are no longer kept, to the head. A feed with an end is deleted when it is reached.
+ * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if there is none up to its
+ * end or the head, to there. Events of keys that are full, or held already, are held. A feed with an end
+ * is over when it is reached.
  */
 const insertDeliveries = (feed: Feed): string => `with examined as materialized (
     select f.*, p.*, row_number() over (order by p.reached_time, p.reached) as n
     from feeds f join webhooks w using (webhook_id)
     cross join lateral (select ${nextPositions(feed)} limit ${chunk}) p (reached, event_position, reached_time)
     where f.feed_id = $1
-  ), chosen as materialized (
-    select x.webhook_id, w.last_ordinal + row_number() over (order by n) as ordinal, e.event_id, e.position, e.type, e.subject,
-      case when row_number() over (partition by e.subject order by n) = 1 and not exists (
-        select from deliveries d
-        where d.webhook_id = x.webhook_id and d.ordering_key = e.subject and d.status = 'Pending'
-      ) then clock_timestamp() end as due_at
+  ), wanted as materialized (
+    select x.*, e.event_id, e.position as stored_position, e.type, k.ordering_key, w.ordering,
+      row_number() over (partition by k.ordering_key order by n) as nth
     from examined x join webhooks w using (webhook_id) join events e on e.position = x.event_position
+    cross join lateral (
+      select case w.ordering when 'none' then e.event_id::text else e.subject end
+    ) as k (ordering_key)
     where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
+  ), keys as materialized (
+    select w.ordering_key, p.pending, case when w.ordering = 'none' then 1 when p.is_refused or exists (
+      select from held_keys h join feeds f using (feed_id) where h.webhook_id = w.webhook_id and h.ordering_key = w.ordering_key
+        and (h.feed_id = w.feed_id or (f.until_time is null and w.until_time is null))
+    ) then 0 else ${maxOfKey} - p.pending end as room
+    from wanted w cross join lateral (
+      select count(*) as pending, coalesce(max(tries) > 0, false) as is_refused from (
+        select tries from deliveries d
+        where d.webhook_id = w.webhook_id and d.ordering_key = w.ordering_key and d.status = 'Pending'
+        order by ordinal limit ${maxOfKey}
+      ) d
+    ) p where w.nth = 1
+  ), chosen as materialized (
+    select w.*, h.last_ordinal + row_number() over (order by n) as ordinal,
+      case when w.ordering = 'none' or nth = 1 and k.pending = 0 then clock_timestamp() end as due_at
+    from wanted w join keys k using (ordering_key) join webhooks h using (webhook_id) where nth <= k.room
+  ), held as (
+    insert into held_keys (feed_id, webhook_id, ordering_key, position, from_time, from_position)
+    select feed_id, webhook_id, ordering_key, case when reached_time is null then reached - 1 else -1 end, reached_time, reached
+    from wanted w join keys k using (ordering_key) where nth = greatest(k.room, 0) + 1
+    on conflict do nothing returning 1
   ), counted as (
     update webhooks w set last_ordinal = c.last from (select webhook_id, max(ordinal) as last from chosen group by 1) c
     where w.webhook_id = c.webhook_id
   ), inserted as (
     insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
-    select webhook_id, ordinal, event_id, position, type, subject, due_at from chosen order by ordinal
+    select webhook_id, ordinal, event_id, stored_position, type, ordering_key, due_at from chosen order by ordinal
   ), ended as (
-    delete from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
-      and (select count(*) from examined) < ${chunk} returning 1
-  ) update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time)
+    select from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
+      and (select count(*) from examined) < ${chunk}
+  ) update feeds f set position = coalesce(x.reached, least(f.until_position, h.position)), from_time = coalesce(x.reached_time, f.from_time),
+      is_over = exists (select from ended)
     from event_head h left join (select * from examined order by n desc limit 1) x on true
-    where f.feed_id = $1 and not exists (select from ended)`;
+    where f.feed_id = $1 returning f.is_over`;
+
+/**
+ * Continues held keys that have no Pending delivery: inserts the next deliveries of each, up to the place of its feed. A
+ * key that has been taken up to there is no longer held. A replay for the whole bank, which is in the order of time,
+ * leaves the rest of its period to the held key, and skips it until its end.
+ */
+const continueKeys = (client_id: string | null): string => `with ready as materialized (
+    select distinct on (h.ordering_key) h.*, f.is_over, f.until_time, f.from_time as begins, f.position as reached_by_feed,
+      w.client_id, w.ordering
+    from held_keys h join feeds f using (feed_id) join webhooks w on w.webhook_id = h.webhook_id
+    where h.webhook_id = $1 and h.is_ready and h.ordering_key = any(array(
+      select ordering_key from held_keys where webhook_id = $1 and is_ready limit ${maxKeys}))
+    order by h.ordering_key, f.until_time is not null, h.feed_id
+  ), found as materialized (
+    select r.*, e.*, row_number() over (partition by r.ordering_key order by e.reached) as nth
+    from ready r cross join lateral (${
+      client_id === null
+        ? `select e.position as reached, e.position as event_position, e.event_id, e.type from events e
+        where e.subject = r.ordering_key and e.position > r.position and e.type = any($2)
+          and (r.until_time is not null or e.position <= r.reached_by_feed)
+          and (r.until_time is null or e.occurred_at < r.until_time
+            and (e.occurred_at, e.position) >= (r.from_time, r.from_position))
+        order by e.position`
+        : `select s.position as reached, s.event_position, e.event_id, e.type
+        from event_subjects s join events e on e.position = s.event_position
+        where s.subject = r.client_id and e.subject = r.ordering_key and e.type = any($2)
+          and s.position > r.position and s.position <= r.reached_by_feed
+          and (r.until_time is null or e.occurred_at >= r.begins and e.occurred_at < r.until_time)
+        order by s.position`
+    } limit ${maxOfKey}) e
+  ), taken as materialized (
+    select r.*, coalesce(f.count, 0) as count, f.reached
+    from ready r left join (select ordering_key, count(*), max(reached) as reached from found group by 1) f using (ordering_key)
+  ), chosen as materialized (
+    select f.*, w.last_ordinal + row_number() over (order by f.ordering_key, nth) as ordinal
+    from found f join webhooks w using (webhook_id)
+  ), counted as (
+    update webhooks w set last_ordinal = (select max(ordinal) from chosen)
+    where w.webhook_id = $1 and exists (select from chosen)
+  ), inserted as (
+    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
+    select webhook_id, ordinal, event_id, event_position, type,
+      case ordering when 'none' then event_id::text else ordering_key end,
+      case when ordering = 'none' or nth = 1 and not exists (
+        select from deliveries d
+        where d.webhook_id = $1 and d.ordering_key = chosen.ordering_key and d.status = 'Pending'
+      ) then clock_timestamp() end
+    from chosen order by ordinal
+  ), freed as (
+    delete from held_keys h using taken t where h.feed_id = t.feed_id and h.ordering_key = t.ordering_key
+      and t.count < ${maxOfKey} and (t.is_over or t.from_time is null)
+  ) update held_keys h set position = case when h.feed_id = t.feed_id then coalesce(t.reached, h.position) else h.position end,
+      is_ready = case when h.feed_id = t.feed_id then t.ordering = 'none' and t.count = ${maxOfKey}
+        else h.is_ready and (t.ordering = 'none' or t.count = 0) end
+    from taken t where h.webhook_id = $1 and h.ordering_key = t.ordering_key
+      and not (h.feed_id = t.feed_id and t.count < ${maxOfKey} and (t.is_over or t.from_time is null))`;
+
+/** Lets the held keys of a replay that is over find their end, and deletes feeds that are over and of which nothing is held. */
+const endFeeds = `with ready as (
+    update held_keys h set is_ready = true from feeds f where f.webhook_id = $1 and f.is_over and h.feed_id = f.feed_id
+      and not h.is_ready and not exists (
+        select from deliveries d
+        where d.webhook_id = $1 and d.ordering_key = h.ordering_key and d.status = 'Pending')
+  ) delete from feeds f where f.webhook_id = $1 and f.is_over
+    and not exists (select from held_keys h where h.feed_id = f.feed_id)`;
 
 /** Feeds each webhook once, in a transaction of its own. Returns whether any had something to do. */
 export async function feedAll(pool: Pool): Promise<boolean> {
   for (const fed: string[] = []; ; ) {
     const webhookId = await transaction(pool, async (client) => {
       const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
-      if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(matchEventTypes)]);
-      return feed?.webhook_id;
+      if (!feed) return undefined;
+      const types = feed.event_types.flatMap(matchEventTypes);
+      if (feed.has_ready) await client.query(continueKeys(feed.client_id), [feed.webhook_id, types]);
+      const advanced =
+        feed.feed_id !== null &&
+        (await client.query<{ is_over: boolean }>(insertDeliveries(feed), [feed.feed_id, types]));
+      if (feed.has_ready || (advanced && advanced.rows[0]?.is_over)) await client.query(endFeeds, [feed.webhook_id]);
+      return feed.webhook_id;
     });
     if (webhookId === undefined) return fed.length > 0;
     fed.push(webhookId);

@@ -19,21 +19,35 @@ const idleMs = 30_000;
 /** The response body is not stored, and no more than this is read. */
 const maxAnswerBytes = 64 * 1024;
 
+/** Where a running attempt can be ended. */
+export interface Ending {
+  end?: () => void;
+}
+
 export type Sender = ReturnType<typeof createSender>;
 
 /** Redirects are not followed: a 3xx response is a failure like any other. */
 export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
   const options = { keepAlive: true, timeout: idleMs, lookup: addresses.lookup };
   const agents = { http: new http.Agent(options), https: new https.Agent(options) };
+  const endedError = Object.assign(new Error('the attempt was ended'), { code: 'ELATE' });
   const lateError = Object.assign(new Error(`no answer within ${timeoutMs / 1000} s`), { code: 'ELATE' });
 
-  function attempt(url: URL, headers: Headers, body: string, endsAt: number, isRepeat = false): Promise<Ended> {
+  function attempt(
+    url: URL,
+    headers: Headers,
+    body: string,
+    endsAt: number,
+    at: Ending,
+    isRepeat = false,
+  ): Promise<Ended> {
     const isPlain = url.protocol === 'http:';
     const agent = isPlain ? agents.http : agents.https;
     return new Promise((done) => {
       const request = (isPlain ? http : https).request(url, { method: 'POST', agent, headers });
       // An AbortSignal for each request would cost a tenth of its CPU.
       const timer = setTimeout(() => request.destroy(lateError), endsAt - performance.now());
+      at.end = () => request.destroy(endedError);
       let answer: Ended | undefined;
       let failure: Ended | Promise<Ended> = unanswered('the connection was closed without a response');
       // The last event of every request, and the only one after a 101.
@@ -44,7 +58,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
       request.on('error', (error: NodeJS.ErrnoException) => {
         if (answer) return;
         const isStale = request.reusedSocket && error.code === 'ECONNRESET' && !isRepeat;
-        failure = isStale ? attempt(url, headers, body, endsAt, true) : unanswered(failureReason(error));
+        failure = isStale ? attempt(url, headers, body, endsAt, at, true) : unanswered(failureReason(error));
       });
       request.on('response', (response) => {
         const { statusCode = 0 } = response;
@@ -67,16 +81,16 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
     /**
      * Sends a POST, a second time if a kept-alive connection turns out to be closed. Never rejects; ends within
      * the timeout, in whatever way the connection ends. A response counts from its headers on; until its body has ended,
-     * too, the attempt lasts, so that no receiver has more connections than attempts.
+     * too, the attempt lasts, so that no receiver has more connections than attempts. `at.end` ends it at once.
      */
-    async post(text: string, headers: Headers, body: string): Promise<Sent> {
+    async post(text: string, headers: Headers, body: string, at: Ending = {}): Promise<Sent> {
       const url = new URL(text);
       const host = url.hostname.replace(/^\[|\]$/g, '');
       // Node calls `lookup` only for names.
       if (isIP(host) !== 0 && !addresses.allows(host)) return unsent(unreachable);
       const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
       const begun = performance.now();
-      const ended = await attempt(url, all, body, begun + timeoutMs);
+      const ended = await attempt(url, all, body, begun + timeoutMs, at);
       return { ...ended, duration_ms: Math.round(performance.now() - begun) };
     },
     stop: () => Object.values(agents).forEach((agent) => agent.destroy()),

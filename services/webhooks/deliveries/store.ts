@@ -3,8 +3,11 @@ import type { Attempt, Verdict } from './verdict.ts';
 
 /** SQL of deliveries: claims due ones and records how attempts ended. */
 
-/** In seconds; longer than an attempt. After that the process must have ended, and another one may claim the delivery. */
-const claimS = 30;
+/**
+ * For how long a claim holds, in seconds, unless the process renews it: if the process is killed, another one may claim the
+ * delivery then. A process ends attempts whose claims it could not renew.
+ */
+export const claimS = 5;
 /** The number of attempts stored with a delivery, which can be redelivered any number of times. */
 const maxAttempts = 100;
 /** The maximum number of concurrent requests to one receiver. */
@@ -59,6 +62,27 @@ export async function claimDue(
   return rows;
 }
 
+export type Claim = Pick<Claimed, 'webhook_id' | 'ordinal' | 'claim'>;
+
+/**
+ * Renews claims, and returns those that hold for another `claimS`. A claim is missing if another process has the delivery, or it is
+ * no longer Pending, or somebody is changing it just now.
+ */
+export async function renewClaims(pool: Pool, claims: readonly Claim[]): Promise<Claim[]> {
+  const { rows } = await pool.query<Claim>({
+    name: 'renew_claims',
+    text: `with held as materialized (
+       select d.webhook_id, d.ordinal
+       from json_to_recordset($1::json) as c (webhook_id text, ordinal int8, claim int4) join deliveries d using (webhook_id, ordinal)
+       where d.claim = c.claim and d.status = 'Pending' for update of d skip locked
+     ) update deliveries d set next_attempt_at = clock_timestamp() + interval '${claimS} seconds'
+     from held h where d.webhook_id = h.webhook_id and d.ordinal = h.ordinal
+     returning d.webhook_id, d.ordinal::text, d.claim`,
+    values: [JSON.stringify(claims)],
+  });
+  return rows;
+}
+
 /** Records how attempts ended, if their claims are still valid. The webhook must be locked. */
 export async function writeAttempts(client: Queries, webhookId: string, ended: (Attempt & Verdict)[]): Promise<void> {
   await client.query(
@@ -77,18 +101,22 @@ export async function writeAttempts(client: Queries, webhookId: string, ended: (
 }
 
 /**
- * Makes the first Pending delivery of each ordering key of these deliveries due, unless it has a time already. The
- * webhook must be locked.
+ * Makes the first Pending delivery of each ordering key of these deliveries due, unless it has a time already. If
+ * there is none, a held key can be continued. The webhook must be locked.
  */
 export async function startFirst(client: Queries, webhookId: string, ordinals: readonly unknown[]): Promise<void> {
   await client.query(
-    `update deliveries d set next_attempt_at = clock_timestamp() from (
-       select (
+    `with first as materialized (
+       select k.ordering_key, (
          select n.ordinal from deliveries n
          where n.webhook_id = $1 and n.ordering_key = k.ordering_key and n.status = 'Pending' order by n.ordinal limit 1
        ) as ordinal
        from (select distinct ordering_key from deliveries where webhook_id = $1 and ordinal = any($2::int8[])) k
-     ) first where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
+     ), ready as (
+       update held_keys h set is_ready = true from first
+       where h.webhook_id = $1 and h.ordering_key = first.ordering_key and first.ordinal is null
+     ) update deliveries d set next_attempt_at = clock_timestamp() from first
+     where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
     [webhookId, ordinals],
   );
 }

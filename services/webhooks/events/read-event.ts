@@ -36,6 +36,9 @@ export function readEvent({ headers, key: subject, value }: ReceivedMessage): Fe
 function listSubjects(type: string, data: Data): string[] {
   // Those about approvals and about probing for accounts are visible only to the bank, whichever client they concern.
   if (/^corebanking\.(approval|transaction\.account_not_found)\./.test(type)) return [];
+  // A change of metadata alone, which the bank gave, is not visible to the client.
+  const { changed_fields: changed } = data;
+  if (Array.isArray(changed) && changed.length > 0 && changed.every((field) => field === 'metadata')) return [];
   const parts = [data, data['transaction'], data['transfer'], data['account'], data['hold']].filter(
     (part) => typeof part === 'object' && part !== null,
   ) as Data[];

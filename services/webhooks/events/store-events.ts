@@ -4,11 +4,12 @@ import type { EventKeys } from '#libs/contracts/mac.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { unverifiable } from '#libs/service/faults.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
 /** Decides which events are those of the bank. */
 export interface Authenticity {
-  keys: Pick<EventKeys, 'verify'>;
+  keys: Pick<EventKeys, 'verify' | 'missingKey'>;
   /** Events that the broker has appended before this time, in ms since 1970, may lack a MAC. */
   unsignedUntilMs: number;
 }
@@ -27,8 +28,8 @@ export async function readUnsignedUntil(queries: Queries): Promise<number> {
 /**
  * Stores the events in messages of the event topics, and returns the numbers of new events, of messages that are not
  * events, and of those without a MAC of the bank. When it resolves, they are committed, so that no offset is committed
- * before its event. Only the last two are skipped and logged. Any error of the database is thrown: readers rely on every
- * event being there, so the events wait until they can be stored.
+ * before its event. Only the last two are skipped and logged. An error of the database is thrown, and so is an event whose
+ * MAC this process cannot check, because it lacks the key: readers rely on every event being there, so the events wait.
  */
 export async function takeEvents(
   pool: Pool,
@@ -41,6 +42,11 @@ export async function takeEvents(
     const { topic, partition, offset, headers, timestamp_ms } = message;
     const at = { topic, partition, offset: String(offset) };
     const isOurs = headers['mac'] === undefined ? timestamp_ms < unsignedUntilMs : keys.verify(message);
+    const missing = isOurs ? undefined : keys.missingKey(message);
+    if (missing !== undefined) {
+      const reason = `it is signed with the key ${missing}, which is not in ACCOUNTS_MAC_KEYS; refused:${missing} there skips such events`;
+      throw unverifiable(message, { kind: 'unknown_key', reason });
+    }
     const event = isOurs ? readEvent(message) : undefined;
     if (event) return event;
     skipped[isOurs ? 'unreadable' : 'forged'] += 1;

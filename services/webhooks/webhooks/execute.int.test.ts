@@ -252,6 +252,8 @@ describe('a webhook', () => {
       updated_at: made.created_at,
       failing_since: null,
       previous_secret_ends_at: null,
+      ordering: 'account',
+      blocked_accounts: [],
     });
     const { webhook_id } = made;
     expect(await harness.done('get_webhook', { webhook_id })).toEqual(shown);

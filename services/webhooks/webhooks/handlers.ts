@@ -9,7 +9,7 @@ import { type Delivery, testEventType, type Webhook } from '#libs/contracts/webh
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '../deliveries/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
-import { startFirst } from '../deliveries/store.ts';
+import { claimS, startFirst } from '../deliveries/store.ts';
 import { deliveryColumns, findWebhook, parseOrdinal, webhookColumns, webhookNotFound } from './store.ts';
 
 /** The arguments of a handler. It runs in the transaction that stores the command's record. */
@@ -43,13 +43,14 @@ export const handlers = {
   rotate_webhook_secret: locked(rotateSecret),
   test_webhook: locked(testWebhook, 'Active'),
   redeliver: locked(redeliver, 'Active'),
+  skip_delivery: locked(skipDelivery, 'Active'),
   replay_webhook: locked(replayWebhook, 'Active'),
   disable_webhooks: disableWebhooks,
 } satisfies { [N in MessageOn<'webhooks.commands'>]: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 async function createWebhook(
   { client, context, addresses }: Work,
-  { webhook_id, url, event_types, description, sealed_secret }: MessageData<'create_webhook'>,
+  { webhook_id, url, event_types, description, ordering = 'account', sealed_secret }: MessageData<'create_webhook'>,
 ): Promise<Outcome> {
   const { bound_client_id = null, actor, time } = context;
   const wrong = addresses.wrongWith(url);
@@ -60,11 +61,11 @@ async function createWebhook(
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
   const { rows } = await client.query<Webhook>(
     `insert into webhooks (webhook_id, client_id, url, event_types, description, secret, created_by, url_set_by,
-       secret_set_by, created_at, updated_at, status)
-     select $1, $2, $3, $4, $5, $6, $7, $7, $7, $8, $8, 'Active'
+       secret_set_by, created_at, updated_at, status, ordering)
+     select $1, $2, $3, $4, $5, $6, $7, $7, $7, $8, $8, 'Active', $9
      where (select count(*) from webhooks where created_by = $7 and status <> 'Deleted') < ${maxPerCaller}
      returning ${webhookColumns}`,
-    [webhook_id, bound_client_id, url, event_types, description, sealed_secret, actor, time],
+    [webhook_id, bound_client_id, url, event_types, description, sealed_secret, actor, time, ordering],
   );
   if (!rows[0]) return refused(refusal('validation_failed', `a caller has at most ${maxPerCaller} webhooks`));
   await openFeed(client, webhook_id);
@@ -137,10 +138,21 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
     );
   const columns = { ...changes, ...(changes.url !== undefined && { url_set_by: context.actor }) };
   if (isResumed) await vouch(work);
+  if (changes.ordering === 'none') await freeWaiting(client, webhook_id);
   const set = Object.keys(columns).map((column, i) => `${column} = $${i + 3}`);
   if (isResumed) set.push('failing_since = null');
   const changed = await change(work, set, ...Object.values(columns));
   return done(changed, { changed_fields: Object.keys(changes), status });
+}
+
+/** Sends what has waited for earlier events of its account. */
+async function freeWaiting(client: Queries, webhookId: string): Promise<void> {
+  await client.query(
+    `with freed as (update held_keys set is_ready = true where webhook_id = $1)
+     update deliveries set next_attempt_at = clock_timestamp()
+     where webhook_id = $1 and status = 'Pending' and next_attempt_at is null`,
+    [webhookId],
+  );
 }
 
 /** Who resumes a webhook that was disabled with a key takes responsibility for what that key had set. */
@@ -203,7 +215,7 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
   await client.query(
     `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
      where webhook_id = $1 and ordinal = $2
-       and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
+       and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '${claimS} seconds')`,
     key,
   );
   await startFirst(client, webhook_id, key.slice(1));
@@ -212,6 +224,26 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
     key,
   );
   return done(rows[0], { delivery_id, status: before.status });
+}
+
+async function skipDelivery({ client }: OwnWork, data: MessageData<'skip_delivery'>): Promise<Outcome> {
+  const { webhook_id, delivery_id } = data;
+  const key = [webhook_id, parseOrdinal(delivery_id)];
+  const found = await client.query<Pick<Delivery, 'status'>>(
+    'select status from deliveries where webhook_id = $1 and ordinal = $2',
+    key,
+  );
+  const [before] = found.rows;
+  if (!before) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
+  if (before.status !== 'Pending')
+    return wrongStatus(`delivery ${delivery_id} is ${before.status}: only a Pending one can be skipped`);
+  const { rows } = await client.query<Delivery>(
+    `update deliveries d set status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null
+     where webhook_id = $1 and ordinal = $2 returning ${deliveryColumns}`,
+    key,
+  );
+  await startFirst(client, webhook_id, key.slice(1));
+  return done(rows[0], { delivery_id });
 }
 
 /**

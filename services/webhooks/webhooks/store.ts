@@ -2,7 +2,7 @@ import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
-import type { Webhook } from '#libs/contracts/webhooks.ts';
+import { maxBlockedShown, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
@@ -10,8 +10,16 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 /** The columns of a webhook as it is shown: without its secrets. */
 export const webhookColumns = `webhook_id, url, event_types, description, status, client_id, created_by, created_at,
-  updated_at, failing_since,
-  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at`;
+  updated_at, failing_since, ordering,
+  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at,
+  array(
+    select json_build_object('subject', ordering_key, 'delivery_id', 'dlv_' || lpad(to_hex(ordinal), 32, '0'), 'event_type', event_type,
+      'blocked_since', attempts[1]->>'attempted_at', 'attempts', cardinality(attempts), 'error',
+      coalesce(attempts[cardinality(attempts)]->>'error', 'HTTP ' || (attempts[cardinality(attempts)]->>'response_status')),
+      'next_attempt_at', to_char(next_attempt_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    from deliveries d where d.webhook_id = webhooks.webhook_id and d.status = 'Pending' and d.next_attempt_at is not null and d.tries > 0
+    order by ordinal limit ${maxBlockedShown}
+  ) as blocked_accounts`;
 
 /**
  * Returns the filters of the webhooks that a caller may use; for it, all others do not exist. A bound caller may use those
