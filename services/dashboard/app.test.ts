@@ -437,3 +437,46 @@ it('one address has a tenth of the connections; the oldest makes room for the ne
     await app.close();
   }
 });
+
+describe('the answer to a form', () => {
+  /** The addresses of all forms, from fastify's list of routes: a tree with one part of an address on each line. */
+  function formUrls(): string[] {
+    const open: string[] = [];
+    return made.app
+      .printRoutes({ commonPrefix: false })
+      .split('\n')
+      .flatMap((line) => {
+        const [, indent = '', part = '', methods = ''] = /^([│ ]*)[├└]── (\S*) \(([^)]*)\)/.exec(line) ?? [];
+        const depth = indent.length / 4;
+        open.splice(depth, open.length, part);
+        return methods.includes('POST') ? [open.join('')] : [];
+      });
+  }
+
+  it('names the page that a browser shows again, which every form has', async () => {
+    const forms = formUrls().filter((url) => url.startsWith('/admin/ui'));
+    expect(forms).toContain('/admin/ui/counter/summary');
+    expect(forms.length).toBeGreaterThan(15);
+    const person = signedIn('openid');
+    for (const url of forms) {
+      const { body, statusCode } = await person.post(url.replaceAll(/:\w+/g, 'x'), {});
+      expect([statusCode, /data-here="([^"]*)"/.exec(body)?.[1]], url).toEqual([
+        403,
+        expect.stringMatching(/^\/admin\/ui\/\w/),
+      ]);
+    }
+  });
+
+  it.each([
+    ['/admin/ui/clients/new', { first_name: 'x' }, '/admin/ui/clients/new'],
+    ['/admin/ui/counter/batches/preview', {}, '/admin/ui/counter/batches'],
+    ['/admin/ui/counter/batches/sending', { of: 'x' }, '/admin/ui/counter/batches'],
+    ['/admin/ui/counter/summary', { of: 'a b' }, '/admin/ui/counter/summary?of=a+b'],
+    ['/admin/ui/clients/new', { csrf_token: 'of another session' }, '/admin/ui/clients/new'],
+  ])('%s with %j is followed by %s', async (url, fields, here) => {
+    const person = signedIn('clients:write transactions:write transfers:write');
+    const { body } = await person.post(url, { csrf_token: person.session.csrf, ...fields });
+    expect(/data-here="([^"]*)"/.exec(body)?.[1]).toBe(here);
+    expect((await person.get('/admin/ui')).body).not.toContain('data-here');
+  });
+});

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from './api.ts';
-import { ForeignForm, forgetSession, sendPage, toSignIn } from './html/frame.ts';
+import { ForeignForm, forgetSession, pageOfForm, sendPage, toSignIn } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
 import { logRefused, toRefused } from './refusals.ts';
 import type { Cookies } from './session/cookies.ts';
@@ -70,7 +70,12 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
     return sendPage(
       reply,
       status,
-      renderPage({ title, content: problemContent(problem, request), person: visit?.person }),
+      renderPage({
+        title,
+        content: problemContent(problem, request),
+        person: visit?.person,
+        here: pageOfForm(request),
+      }),
     );
   };
 }

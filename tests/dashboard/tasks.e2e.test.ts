@@ -1,5 +1,6 @@
 import { describeInBrowser, useDashboard } from '../support/browser.ts';
 import { useBank } from '../support/world.ts';
+import { testBack } from './back.ts';
 import { testBatches } from './batches.ts';
 import { testDays } from './days.ts';
 import { testTasks } from './tasks.ts';
@@ -13,4 +14,5 @@ describeInBrowser('the tasks of staff in the dashboard', () => {
   testTasks(dashboard);
   testBatches(dashboard);
   testDays(dashboard);
+  testBack(dashboard);
 });

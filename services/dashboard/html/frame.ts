@@ -184,10 +184,10 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
 }
 
 const addShown = (kind: 'page' | 'form') => (app: FastifyInstance, url: string, page: PageOptions, show: Show) =>
-  addRoute(app, kind, url, page, async (visit, _request, reply) => {
+  addRoute(app, kind, url, page, async (visit, request, reply) => {
     const drawn = await show(visit);
     await visit.api.checkToken();
-    return answer(reply, visit, page.title, drawn);
+    return answer(request, reply, visit, page.title, drawn);
   });
 /** Adds a page, which changes nothing. */
 export const addPage = addShown('page');
@@ -256,10 +256,31 @@ async function recordExport({ routeOptions }: FastifyRequest, { api, query, para
   });
 }
 
-function answer(reply: FastifyReply, { person, path }: PageRequest, title: string, drawn: PageContent): FastifyReply {
+function answer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  visit: PageRequest,
+  title: string,
+  drawn: PageContent,
+): FastifyReply {
+  const { person, path } = visit;
   const shown = toPageResult(drawn);
   if ('redirectTo' in shown) return reply.redirect(shown.redirectTo, 303);
-  return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path }));
+  const here = pageOfForm(request);
+  return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path, here }));
+}
+
+/**
+ * Returns the page that a browser shows again after this form was answered with a page: its own, or the nearest one above
+ * it. Undefined if it is no form.
+ */
+export function pageOfForm({ method, routeOptions, server, visit }: FastifyRequest): string | undefined {
+  if (method !== 'POST' || !visit) return undefined;
+  const above = (address: string) => address.slice(0, address.lastIndexOf('/'));
+  let [url = '', page] = [routeOptions.url, visit.path];
+  while (!server.hasRoute({ method: 'GET', url }) && url !== '') [url, page] = [above(url), above(page)];
+  const of = visit.fields.get('of');
+  return of === null || page !== visit.path ? page : `${page}?${new URLSearchParams({ of })}`;
 }
 
 export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {

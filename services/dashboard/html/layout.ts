@@ -22,6 +22,11 @@ export interface PageParts {
   person?: Person | undefined;
   /** The path of the page, which marks its entry in the navigation. */
   path?: string;
+  /**
+   * For the answer to a form: the address of a page that the browser reloads, and returns to, instead of sending the form
+   * again.
+   */
+  here?: string | undefined;
   /** Additional files of this page. */
   assets?: readonly AssetName[] | undefined;
 }
@@ -41,9 +46,9 @@ const htmxConfig = JSON.stringify({
 });
 
 /** Renders a complete page. */
-export function renderPage({ title, content, person, path = '', assets = [] }: PageParts): string {
+export function renderPage({ title, content, person, path = '', here, assets = [] }: PageParts): string {
   return `<!doctype html>\n${
-    html`<html lang="en">
+    html`<html lang="en"${here !== undefined && html` data-here="${here}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -94,3 +94,8 @@ document.addEventListener('keydown', (event) => {
 document.addEventListener('click', (event) => {
   if (event.target.closest('[data-print]')) window.print();
 });
+
+// The answer to a form is a page that cannot be read again. Reloading it, or going back to it, shows the page of the form,
+// instead of asking whether to send the form again.
+const { here } = document.documentElement.dataset;
+if (here) history.replaceState(null, '', here);
