@@ -6,6 +6,8 @@ import type { MessageData, MessageName, MessageResult } from '#libs/contracts/me
 import { messages } from '#libs/contracts/messages.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { plusDays } from '#libs/contracts/times.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { insertDatedEntries, writeBatch } from '../batch/store.ts';
 import { dayAt, dayLimit, setCalendar } from '../domain/calendar.ts';
@@ -13,6 +15,7 @@ import type { Books, Command } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import { closingLock, uuids } from '../rows.ts';
+import { ledgerSchema } from '../schema.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import {
   capture,
@@ -25,7 +28,7 @@ import {
   testBooks,
   transfer,
 } from '../test/test-kit.ts';
-import { laterEntries } from './days.ts';
+import { getTrialBalance, laterEntries } from './days.ts';
 
 /** Compares reads by value date with sums in SQL over all entries, whatever was posted when and for which day. */
 const ledger = useLedger();
@@ -267,6 +270,34 @@ describe('a day of any history', () => {
         refusal: { code: 'validation_failed', errors: [{ field: 'on' }] },
       });
   });
+});
+
+it('a trial balance that takes too long says what makes it fast', async () => {
+  // contract: days-13
+  const on = plusDays(new Date().toISOString().slice(0, 10), -2);
+  const impatient = {
+    url: ledger.serviceUrl,
+    application_name: 'impatient',
+    schema: ledgerSchema,
+    statement_timeout_ms: 100,
+  };
+  const pool = createPool(impatient, silent);
+  const blocker = await ledger.owner.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query('lock table accounts in access exclusive mode');
+    expect(await getTrialBalance(pool, { on })).toMatchObject({
+      ok: false,
+      refusal: {
+        code: 'service_unavailable',
+        message: expect.stringContaining(`once ${plusDays(on, 1)} and all days`),
+      },
+    });
+  } finally {
+    await blocker.query('rollback');
+    blocker.release();
+    await pool.end();
+  }
 });
 
 it('a statement by value date has the same totals on each page, whatever is posted meanwhile', async () => {

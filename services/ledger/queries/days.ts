@@ -5,6 +5,8 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
+import { plusDays } from '#libs/contracts/times.ts';
+import { tookTooLong } from '#libs/postgres/errors.ts';
 import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
@@ -84,7 +86,19 @@ async function readFrom(pool: Pool, on: string): Promise<string> {
 }
 
 /** Returns the totals of all entries and of all balances by class, at the end of a day. */
-export async function getTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
+export async function getTrialBalance(pool: Pool, data: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
+  try {
+    return await readTrialBalance(pool, data);
+  } catch (error) {
+    if (data.on === undefined || !tookTooLong(error)) throw error;
+    return refused(refusal('service_unavailable', tooManySince(data.on)));
+  }
+}
+
+const tooManySince = (on: string): string =>
+  `adding up what was posted since ${on} takes too long; it is fast once ${plusDays(on, 1)} and all days after it but today are closed`;
+
+async function readTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
   const future = on === undefined ? undefined : await futureDay(pool, on);
   if (future) return future;
   const from = on === undefined ? undefined : await readFrom(pool, on);
