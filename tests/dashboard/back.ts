@@ -81,7 +81,7 @@ export function testBack({ world, ui, as }: Dashboard): void {
       at: ({ client }) => `/accounts/new?client_id=${client.client_id}`,
       async send(page) {
         await page.getByLabel('First deposit').fill('1.500');
-        await page.getByLabel('Currency').first().fill('USD');
+        await page.getByLabel('Currency').first().selectOption('USD');
         await press('Open the account')(page);
       },
       says: 'Is this 1500, or 1.50?',

@@ -3,6 +3,7 @@ import { freezeReason, type StatusTransition } from '#libs/contracts/account-sta
 import { type Account, accountType } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Entry } from '#libs/contracts/entries.ts';
+import { currencies, withdrawnOn } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -200,10 +201,14 @@ export function statusActions({ account_id, status }: Account, { scopes }: Perso
   return html`${scopes.has('accounts:status') && html`<p class="actions">${possible.map((change) => html`<a role="button"${changes[change].status !== 'Active' && html` class="secondary"`} href="${url}/${account_id}/${change}">${changes[change].verb}</a> `)}</p>`}`;
 }
 
-/** `holder`: the client for whom the account is opened, if the page was opened for one. */
+const currencyOptions = [['', 'Choose one'] as const, ...currencies.filter((code) => withdrawnOn(code) === undefined)];
+
+const optionOf = (client: Client) => [client.client_id, `${clientName(client)}, ${client.contact_number}`] as const;
+
+/** `holder`: the client for whom the account is opened, if it is known. `found`: those of whom the person must choose. */
 export function openingForm(
   visit: PageRequest,
-  holder: Client | undefined,
+  { holder, found }: { holder: Client | undefined; found: readonly Client[] },
   values: URLSearchParams,
   wrong: Wrong,
 ): Html {
@@ -214,17 +219,19 @@ export function openingForm(
           name: 'client_id',
           label: 'Client',
           isRequired: true,
-          placeholder: 'cli_…',
-          hint: 'The id of the client. Quicker: begin at the client’s page, with “Open an account”.',
+          maxLength: 255,
+          ...(found.length > 0
+            ? { options: [['', 'Choose one'] as const, ...found.map(optionOf)] }
+            : { hint: 'Phone number, e-mail address, or words of a name.' }),
         },
         values,
         wrong,
       );
   const fields = html`${client}
 ${showField({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
-${showField({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
+${showField({ name: 'currency', label: 'Currency', isRequired: true, options: currencyOptions }, values, wrong)}
 ${showField({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
-  const id = values.get('client_id');
+  const id = holder?.client_id;
   const cancel = id ? `/admin/ui/clients/${encodeURIComponent(id)}` : url;
   return showForm(visit, { wrong, button: 'Open the account', cancel }, fields);
 }

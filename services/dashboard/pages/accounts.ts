@@ -2,7 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import { type Account, accountStatus, accountType } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
+import { isId } from '#libs/contracts/ids.ts';
 import { currencies, isCurrency, plainMoney } from '#libs/contracts/money.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -177,9 +179,42 @@ export const entryColumns: CsvColumn<WithParties<EntryLine>>[] = [
   'entry_id',
 ];
 
-async function drawOpening(visit: PageRequest, entered: URLSearchParams, wrong: Wrong): Promise<Html> {
+/** `found`: the clients of whom the person must choose. */
+async function drawOpening(
+  visit: PageRequest,
+  entered: URLSearchParams,
+  wrong: Wrong,
+  found: readonly Client[] = [],
+): Promise<Html> {
   const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: visit.query.get('client_id') ?? '' });
-  return openingForm(visit, await readClient(visit, values.get('client_id') ?? ''), values, wrong);
+  const holder = await readClient(visit, values.get('client_id') ?? '');
+  const shown = new URLSearchParams(values);
+  if (!shown.has('currency')) shown.set('currency', (await usualCurrency(visit, holder)) ?? '');
+  return openingForm(visit, { holder, found }, shown, wrong);
+}
+
+/** Returns the currency of all accounts of the client, or otherwise of the bank, as far as the latest show it. */
+async function usualCurrency({ api, person }: PageRequest, holder: Client | undefined): Promise<string | undefined> {
+  if (!person.scopes.has('accounts:read')) return undefined;
+  const currenciesOf = async (filter: Record<string, string>) => {
+    const accounts = await known(api.get<Account[]>(`/accounts?${new URLSearchParams({ ...filter, limit: '20' })}`));
+    return new Set(accounts?.data.map(({ currency }) => currency));
+  };
+  const own = holder ? await currenciesOf({ client_id: holder.client_id }) : new Set<string>();
+  const usual = own.size > 0 ? own : await currenciesOf({});
+  return usual.size === 1 ? [...usual][0] : undefined;
+}
+
+/** Returns the id of the client: as entered, or of the only one that the search finds; otherwise all that it finds. */
+async function findClient(visit: PageRequest, typed: string): Promise<{ client_id: string } | { found: Client[] }> {
+  if (isId('client', typed)) return { client_id: typed };
+  const hits =
+    typed === ''
+      ? undefined
+      : await known(visit.api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: typed })}`));
+  const ids = hits?.data.flatMap(({ kind, id }) => (kind === 'client' ? [{ client_id: id }] : [])) ?? [];
+  const [only] = ids;
+  return only && ids.length === 1 ? only : { found: [...(await readClients(visit, ids)).values()] };
 }
 
 /** Returns the client if the person may read it. The API reports an unknown one, and the message is shown at the field. */
@@ -191,26 +226,37 @@ async function readClient({ api, person }: PageRequest, id: string): Promise<Cli
 const openedPage = (data: unknown) => ({ redirectTo: `${url}/${(data as Account).account_id}?saved=opened` });
 
 async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promise<PageResult> {
-  const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, visit.fields);
+  const {
+    initial_deposit = '',
+    currency: typed = '',
+    client_id: whose = '',
+    ...others
+  } = enteredIn(opened, visit.fields);
+  const client = await findClient(visit, whose);
+  if ('found' in client && client.found.length > 0)
+    return { status: 400, content: await drawOpening(visit, visit.fields, severalMatch, client.found) };
+  if ('found' in client)
+    throw new WrongInput({ client_id: `No client was found for “${whose}”. Check the number or the name.` });
+  const rest: Record<string, string> = { ...others, ...client };
   const currency = typed.toUpperCase();
   const deposit = parseDeposit(initial_deposit, currency);
   if ('wrong' in deposit) throw new WrongInput({ initial_deposit: deposit.wrong });
   const asked = { action: 'post_above' as const, ...deposit, currency };
   if ('amount' in deposit && (await needsApproval(visit, asked))) {
-    const client = await readClient(visit, rest['client_id'] ?? '');
+    const holder = await readClient(visit, client.client_id);
     const isLoan = rest['account_type'] === 'Loan';
     return task.summarise(visit, {
       path: '/accounts',
       body: { ...rest, currency, initial_deposit: deposit.amount },
       facts: [
-        ['Customer', client && clientName(client)],
+        ['Customer', holder && clientName(holder)],
         ['Type', rest['account_type']],
         [isLoan ? 'Amount that is lent' : 'First deposit', amountText(deposit.amount, currency)],
       ],
       changes: [],
       button: 'Open the account',
       form: `${url}/new`,
-      entered: enteredIn(opened, visit.fields),
+      entered: { ...enteredIn(opened, visit.fields), ...client },
       asked,
     });
   }
@@ -221,6 +267,8 @@ async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   );
   return waitingFor(data) ?? openedPage(data);
 }
+
+const severalMatch: Wrong = { fields: { client_id: 'Several clients match. Choose one.' } };
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
 

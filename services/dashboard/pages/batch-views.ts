@@ -280,7 +280,7 @@ ${facts([
   ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor)}`],
   ['Number of the batch', html`<code>${batch_id}</code>`],
 ])}
-<p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>
+<p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a href="${batchesUrl}">Upload another file</a></p>
 ${parts('Payments', [
   { href: url, text: 'All', isHere: !isRefusedOnly },
   { href: `${url}?only=refused`, text: 'Refused', isHere: isRefusedOnly },

@@ -446,6 +446,39 @@ describe('accounts', () => {
     expect(wrong.body).toContain('For <strong>');
   });
 
+  it('an account is opened for the client that the search finds, of several for the chosen one, in the usual currency', async () => {
+    answers['open_account'] = ok({ ...samples.master, balance: '0.00' });
+    const found = (...found: string[]) => {
+      const hit = { kind: 'client', title: 't', subtitle: 's', matched: 'name', created_at: samples.client.created_at };
+      answers['search_records'] = ok(found.map((id) => ({ ...hit, id })));
+      answers['search_postings'] = ok([]);
+      answers['list_clients'] = ok({ items: found.map((client_id) => ({ ...samples.client, client_id })) });
+    };
+    const { session, get, post } = made.signedIn(everything);
+    const send = (client_id: string) =>
+      post('/admin/ui/accounts/new', { csrf_token: session.csrf, client_id, account_type: 'Savings', currency: 'USD' });
+    found(ids.client);
+    expect((await send('wanjiru')).headers.location).toBe(`${account}?saved=opened`);
+    expect(lastSent()).toMatchObject({ client_id: ids.client });
+    found(ids.client, `cli_${'b'.repeat(32)}`);
+    const several = await send('wanjiru');
+    expect([several.statusCode, several.body]).toEqual([
+      400,
+      expect.stringContaining('Several clients match. Choose one.'),
+    ]);
+    expect(several.body).toContain(`<option value="${ids.client}">x, +254700000001</option>`);
+    found();
+    expect((await send('wanjiru')).body).toContain('No client was found for “wanjiru”.');
+    const form = async () => (await get(`/admin/ui/accounts/new?client_id=${ids.client}`)).body;
+    const accounts = (...codes: string[]) => {
+      answers['list_accounts'] = ok({ items: codes.map((currency) => ({ ...samples.master, currency })) });
+    };
+    accounts('USD', 'USD');
+    expect(await form()).toContain('<option value="USD" selected>');
+    accounts('USD', 'KES');
+    expect(await form()).toContain('<option value="" selected>Choose one</option>');
+  });
+
   it('downloads are recorded as exports, with the file and its filters', async () => {
     // contract: audit-3
     answers['list_transactions'] = ok({ items: [] });
