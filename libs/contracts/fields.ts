@@ -151,16 +151,19 @@ export function wholeNumber(min: number, max: number) {
     .meta({ type: 'integer', minimum: min, maximum: max });
 }
 
-const limit = z
-  .string()
-  .default('100')
-  .transform((value, ctx) => {
-    const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
-    return number >= 1 && number <= 500
-      ? number
-      : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
-  })
-  .meta({ type: 'integer', minimum: 1, maximum: 500 });
+/** A whole number from 1 to at most `most`, which has at most four digits. */
+export const count = (most: number, otherwise: number) =>
+  z
+    .string()
+    .default(String(otherwise))
+    .transform((value, ctx) => {
+      const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
+      return number >= 1 && number <= most
+        ? number
+        : violation(ctx, 'validation_failed', `must be a whole number from 1 to ${most}`);
+    })
+    .meta({ type: 'integer', minimum: 1, maximum: most });
+const limit = count(500, 100);
 
 /** An ISO 8601 date or time, converted to UTC with three decimals. A `+` that was decoded to a space is accepted. */
 export const time = z

@@ -55,6 +55,22 @@ export const statementSchema = z.object({
 });
 export type Statement = z.infer<typeof statementSchema>;
 
+/** The most days whose movements are shown at once. */
+export const maxDaysShown = 366;
+
+/** What moved on an account on each of its last days by value date. Days without movement are left out. */
+export const accountDaysSchema = z.object({
+  account_id: z.string(),
+  account_number: z.string(),
+  currency: z.string(),
+  /** The first of these days, and the bank's day. */
+  from: z.string(),
+  to: z.string(),
+  opening_balance: money,
+  days: z.array(z.object({ date: z.string(), debit_total: money, credit_total: money, balance: money })),
+});
+export type AccountDays = z.infer<typeof accountDaysSchema>;
+
 const daysInOrder = field.rule(
   'validation_failed',
   'effective_to',
@@ -111,6 +127,25 @@ export const statementEndpoints = {
       'on a day': { balance: 100.5, on: '2026-01-01' },
     },
   },
+  get_account_days: {
+    route: 'GET /accounts/:account_id/days',
+    summary: 'Get what moved on an account on each of its last days',
+    scope: 'transactions:read',
+    query: z.strictObject({ days: field.count(maxDaysShown, 90) }),
+    description:
+      'Returns the totals of each of the last days of the bank by value date, the current one included, and the balance at its end, which is that of `balance?on=`. Days on which nothing moved are left out. At most 100,000 entries. Postings that are dated back change earlier days.',
+    answers: {
+      'two days': {
+        from: '2026-01-01',
+        to: '2026-01-30',
+        opening_balance: 100.5,
+        days: [
+          { date: '2026-01-02', debit_total: 15, credit_total: 0, balance: 85.5 },
+          { date: '2026-01-30', debit_total: 0, credit_total: 20, balance: 105.5 },
+        ],
+      },
+    },
+  },
   get_statement: {
     route: 'GET /accounts/:account_id/statement',
     summary: 'Get a statement of an account for a period',
@@ -133,6 +168,10 @@ export const statementEndpoints = {
 } satisfies EndpointRows;
 
 export const statementMessages = {
+  get_account_days: message.ledger.query(
+    { account_id: message.id, days: z.number().int().min(1).max(maxDaysShown) },
+    accountDaysSchema,
+  ),
   list_entries: message.ledger.query(
     { account_id: message.id, ...dayFilters, ...message.page },
     message.pageSchema(entryLineSchema),
@@ -175,6 +214,15 @@ export const statementMeanings = {
     debit_total: `Total debits of the period, ${meaning.inUnits}`,
     credit_total: `Total credits of the period, ${meaning.inUnits}`,
     entry_count: 'Number of entries in the whole period',
+    'get_account_days.days': 'How many days, the current one included',
+    'AccountDays.from': 'The first of the days',
+    'AccountDays.to': 'The day of the bank, which has not ended',
+    'AccountDays.opening_balance': `The balance at the end of the day before, ${meaning.inUnits}`,
+    'AccountDays.days': 'The days on which something moved, in order',
+    'days.date': 'The day, in the time zone of the bank',
+    'days.debit_total': `What left the account on that day, ${meaning.inUnits}`,
+    'days.credit_total': `What arrived on that day, ${meaning.inUnits}`,
+    'days.balance': `The balance at the end of that day, ${meaning.inUnits}`,
     entries: 'Entries in posting order; in a statement, those of this page',
     'Entry.created_at': `When it was posted, ${meaning.utc}`,
     'EntryLine.created_at': `When it was posted, ${meaning.utc}`,

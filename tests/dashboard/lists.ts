@@ -24,10 +24,12 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
 
       await expectFine(page, 'transactions-reversed');
 
+      await page.locator('summary', { hasText: 'More filters' }).click();
       await page.getByLabel('Amount from').fill('52');
       await page.getByRole('button', { name: 'Filter', exact: true }).click();
       await page.waitForURL('**min_amount=52**');
       expect(await rows()).toBe(2);
+      await page.getByRole('list', { name: 'Filters that are set' }).getByText('Amount from: 52').waitFor();
       const file = await context.request.get(ui(`/accounts/${many.account_id}/transactions.csv`));
       expect((await file.text()).trimEnd().split('\r\n')).toHaveLength(54);
       expect(

@@ -59,6 +59,47 @@ export function testPages({ world, ui, as }: Dashboard): void {
       });
     });
 
+    it('loads at most 90 KB at the first visit, and most pages less than 10 KB after it', async () => {
+      const { page } = await as('officer');
+      const cdp = await page.context().newCDPSession(page);
+      await cdp.send('Network.enable');
+      let bytes = 0;
+      cdp.on('Network.loadingFinished', ({ encodedDataLength }) => {
+        bytes += encodedDataLength;
+      });
+      await page.goto(ui('/counter'), { waitUntil: 'networkidle' });
+      expect(bytes).toBeGreaterThan(20_000);
+      expect(bytes).toBeLessThan(90 * 1024);
+      bytes = 0;
+      await page.getByRole('link', { name: 'Clients' }).first().click();
+      await page.waitForLoadState('networkidle');
+      expect(bytes).toBeLessThan(10 * 1024);
+    });
+
+    it('a row opens what it shows, and a form that waits for its answer says so', async () => {
+      const client = await api.client({ first_name: 'Rowena' });
+      const { account_id, account_number } = await api.account(client.client_id);
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/clients/${client.client_id}`));
+      await page.getByRole('row', { name: account_number }).getByText('Savings').click();
+      await page.waitForURL(`**/accounts/${account_id}`);
+      let answer = (): void => undefined;
+      const answered = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route('**/find?*', async (route) => {
+        await answered;
+        await route.continue();
+      });
+      await page.getByRole('searchbox').fill('Rowena');
+      const sent = page.getByRole('button', { name: 'Find' }).click({ noWaitAfter: true });
+      await page.locator('button[aria-busy="true"]:disabled', { hasText: 'Find' }).waitFor();
+      answer();
+      await sent;
+      await page.waitForURL('**/clients/**');
+      expect(complaints).toEqual([]);
+    });
+
     it('works without scripts', async () => {
       const { context, page } = await as('admin');
       await context.route('**/*.js', (route) => route.abort());

@@ -65,7 +65,7 @@ export interface PageRequest {
 
 /** The response: a page or a redirect. */
 export type PageResult =
-  | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
+  | { content: Html; title?: string; heading?: Html | undefined; status?: number; assets?: readonly AssetName[] }
   | { redirectTo: string };
 /** A response, or only the content of a page. */
 export type PageContent = Html | PageResult;

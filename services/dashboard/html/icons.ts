@@ -31,6 +31,7 @@ const files = {
   keys: '24/outline/key',
   webhooks: '24/outline/bolt',
   audit: '24/outline/clipboard-document-list',
+  remove: '16/solid/x-mark',
   menu: '24/outline/bars-3',
 } as const;
 export type IconName = keyof typeof files;
@@ -39,7 +40,8 @@ function read(file: string): Html {
   const size = file.startsWith('16') ? 16 : 20;
   const svg = readFileSync(resolve(`heroicons/${file}.svg`), 'utf8')
     .trim()
-    .replace(' data-slot="icon"', '');
+    .replace(' data-slot="icon"', '')
+    .replace(/\s*\n\s*/g, '');
   return trusted(svg.replace(/^<svg xmlns="[^"]*"/, `<svg class="icon" width="${size}" height="${size}"`));
 }
 

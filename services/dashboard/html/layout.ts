@@ -17,6 +17,8 @@ export interface Person {
 
 export interface PageParts {
   title: string;
+  /** The heading, if it is not the title. */
+  heading?: Html | undefined;
   content: Html;
   /** Absent before sign-in. */
   person?: Person | undefined;
@@ -46,7 +48,7 @@ const htmxConfig = JSON.stringify({
 });
 
 /** Renders a complete page. */
-export function renderPage({ title, content, person, path = '', here, assets = [] }: PageParts): string {
+export function renderPage({ title, heading, content, person, path = '', here, assets = [] }: PageParts): string {
   return `<!doctype html>\n${
     html`<html lang="en"${here !== undefined && html` data-here="${here}"`}>
 <head>
@@ -66,7 +68,7 @@ ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href
 <a class="skip" href="#content">Skip to content</a>
 <header class="bar">${person ? signedInBar(person, path) : html`<span class="brand">${brand()}</span>`}</header>
 <main id="content" class="container" tabindex="-1">
-<h1>${title}</h1>
+<h1>${heading ?? title}</h1>
 ${content}
 </main>
 ${person && sessionEnd(person.left)}

@@ -12,6 +12,7 @@ import {
   type PageResult,
   toPageResult,
 } from './frame.ts';
+import { icon } from './icons.ts';
 import { type Choice, notice, showOptions } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
@@ -24,6 +25,8 @@ export interface Filter {
   options?: readonly Choice[];
   /** The text of the first choice, which means no filter. */
   any?: string;
+  /** It is always in sight, however many there are. */
+  isMain?: boolean;
   /** The filter is set by a link, not entered. Returns its description, which is shown with a link that removes it. */
   fromLink?: (value: string) => Html | string;
 }
@@ -172,24 +175,53 @@ function readSorting(url: string, given: URLSearchParams): Sorting {
   return { direction: isAscending ? 'ascending' : 'descending', href: withQuery(url, turned) };
 }
 
+/** So many filters are in one line. Of more, only those that `isMain`; the others are behind *More filters*. */
+const mostInLine = 3;
+
 function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLSearchParams): Html {
-  const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
-  const control = ({ name, hint, options, any = 'Any' }: Filter) =>
-    options
-      ? html`<select name="${name}">${showOptions([['', any], ...options], given.get(name))}</select>`
-      : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
   // A list without filters is reversed by the link in its column.
   if (filters.length === 0 && hasDays !== true) return html``;
-  const linked = filters.flatMap(({ name, fromLink }) => {
-    const value = given.get(name);
-    return fromLink && value !== null ? [{ name, value, says: fromLink(value) }] : [];
-  });
+  const entered = filters.filter(({ fromLink }) => !fromLink);
+  const isMain = (filter: Filter) => entered.length <= mostInLine || filter.isMain === true;
+  const rest = entered.filter((filter) => !isMain(filter));
+  const show = ({ name, label, hint, options, any = 'Any' }: Filter) =>
+    html`<label>${label} ${
+      options
+        ? html`<select name="${name}">${showOptions([['', any], ...options], given.get(name))}</select>`
+        : html`<input name="${name}" value="${given.get(name)}"${hint !== undefined && html` placeholder="such as ${hint}"`} autocomplete="off">`
+    }</label>`;
+  const linked = filters.filter(({ name, fromLink }) => fromLink && given.has(name));
+  const isOpen = rest.some(({ name }) => given.has(name)) || given.has('order');
+  const order = html`<label>Order <select name="order">${showOptions(orders, given.get('order'))}</select></label>`;
   // On a wide screen admin.css shows it open.
-  return html`<details class="wide-open"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
-${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${withQuery(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
-${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
+  return html`<details class="wide-open"${setFilters(filters, given).length > 0 && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
+${linked.map(({ name }) => html`<input type="hidden" name="${name}" value="${given.get(name)}">`)}
+${entered.filter(isMain).map(show)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
-<label>Order <select name="order">${showOptions(orders, given.get('order'))}</select></label>
-<p class="actions"><button class="secondary">Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
-</form></details>`;
+${rest.length === 0 && order}<button class="secondary">Filter</button>
+${rest.length > 0 && html`<details class="rest"${isOpen && html` open`}><summary>More filters</summary><div>${rest.map(show)}${order}</div></details>`}
+</form></details>${chips(filters, url, given)}`;
+}
+
+/** The filters that are set, each with its value in words. */
+function setFilters(filters: readonly Filter[], given: URLSearchParams): { name: string; says: Html | string }[] {
+  const dayLabels = { from_day: 'From', to_day: 'To' };
+  const days = Object.entries(dayLabels).flatMap(([name, label]) => {
+    const value = given.get(name);
+    return value === null ? [] : [{ name, says: `${label}: ${value}` }];
+  });
+  const set = filters.flatMap(({ name, label, options = [], fromLink }) => {
+    const value = given.get(name);
+    if (value === null) return [];
+    const choice = options.find((option) => typeof option !== 'string' && String(option[0]) === value);
+    return [{ name, says: fromLink ? fromLink(value) : `${label}: ${choice === undefined ? value : choice[1]}` }];
+  });
+  return [...set, ...days];
+}
+
+/** The filters that are set, each with a link that removes it. */
+function chips(filters: readonly Filter[], url: string, given: URLSearchParams): Html {
+  const set = setFilters(filters, given);
+  if (set.length === 0) return html``;
+  return html`<ul class="chips" aria-label="Filters that are set">${set.map(({ name, says }) => html`<li>${says} <a href="${withQuery(url, without(given, name, 'cursor'))}" aria-label="Remove this filter">${icon('remove')}</a></li>`)}<li class="all"><a href="${url}">Clear all</a></li></ul>`;
 }

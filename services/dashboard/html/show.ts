@@ -156,6 +156,14 @@ export const showOptions = (choices: readonly Choice[], chosen: string | number 
     .map((choice) => (typeof choice === 'string' ? [choice, choice] : choice))
     .map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}`;
 
+/** What only technicians need, closed. */
+export const technical = (pairs: readonly Fact[]): Html =>
+  html`<details class="technical"><summary>For technicians</summary>${facts(pairs)}</details>`;
+
+/** Actions that are needed seldom. */
+export const more = (links: readonly Html[]): Html =>
+  html`${links.length > 0 && html`<details class="more"><summary role="button" class="secondary">${icon('more')}More</summary><ul>${links.map((link) => html`<li>${link}</li>`)}</ul></details>`}`;
+
 /** Facts, with what can be done, on the left; what has happened, or a form, on the right. */
 export function desk(label: string, side: Html, content: Html): Html {
   return html`<div class="desk"><section class="side" aria-label="${label}">${side}</section><div>${content}</div></div>`;
@@ -262,19 +270,22 @@ export function table<Row>(
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
   // On a narrow screen a row is a card. Its first line has the first column and the first number, or the next text.
-  const showCells = (row: Row) => {
+  const showRow = (row: Row) => {
     const cells = columns.map((column) => {
       const shown = column.show(row);
       return { ...column, shown, isEmpty: isBlank(shown) };
     });
     const [first, ...rest] = cells.filter(({ isEmpty }) => !isEmpty);
     const leading = [first, rest.find(({ isNumber }) => isNumber === true) ?? rest[0]];
-    return cells.map((cell) => {
+    const shown = cells.map((cell) => {
       const classes = [cell.isNumber === true && 'number', leading.includes(cell) && 'leading']
         .filter(Boolean)
         .join(' ');
       return html`<td data-title="${cell.title}"${cell.isEmpty && html` data-blank`}${classes !== '' && html` class="${classes}"`}><div>${cell.shown}</div></td>`;
     });
+    // A click anywhere on a row follows the link that leads it (admin.js).
+    const isLink = first?.shown !== undefined && typeof first.shown !== 'string' && first.shown.text.includes('<a ');
+    return html`<tr${isLink && html` class="opens"`}>${shown}</tr>`;
   };
   const head = ({ title, sort }: Column<Row>) =>
     sort
@@ -283,6 +294,6 @@ export function table<Row>(
   const sorted = ({ sort }: Column<Row>) => sort && html` aria-sort="${sort.direction}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${showCells(row)}</tr>`)}</tbody>
+<tbody>${rows.map(showRow)}</tbody>
 </table></div>`;
 }

@@ -8,6 +8,7 @@ import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type KeyNames, showActor } from '../html/actors.ts';
+import { sumText } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { confirmation, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageOptions, PageRequest } from '../html/frame.ts';
@@ -20,6 +21,7 @@ import {
   idLink,
   idText,
   idTextLink,
+  more,
   numeric,
   ownNames,
   parts,
@@ -28,10 +30,12 @@ import {
   showPosted,
   showTime,
   table,
+  technical,
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { showReversed, transactionTitle } from './counter-instructions.ts';
+import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';
 
 /** The account pages. */
@@ -170,35 +174,51 @@ export interface OwnedAccount extends Owned {
   limits?: Html | undefined;
 }
 
-export function accountFacts({ account, owner, lastChange, limits }: OwnedAccount): Html {
-  const { balance, available_balance, currency, account_type } = account;
-  const isHeld = account_type !== 'Loan' && available_balance !== undefined && available_balance !== balance;
-  return facts([
-    [
-      account_type === 'Loan' ? 'Still owed' : 'Balance',
-      html`<strong class="balance">${amountText(balance, currency)}</strong>`,
-    ],
-    ['Available', isHeld && amountText(available_balance, currency)],
-    [
-      'Client',
-      owner ? html`<strong>${idLink(account.client_id, clientName(owner))}</strong>` : idLink(account.client_id),
-    ],
-    ['Phone', owner?.contact_number],
-    ['Status', pill(account.status)],
-    ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
-    ['Type', account_type],
-    ['Limits', limits],
-    ...ownNames(account),
-    ['Id', idText(account.account_id)],
-    ['Opened', showFullTime(account.created_at)],
-    ['Last changed', showFullTime(account.updated_at)],
-  ]);
+/** What people know an account by, and its state. */
+export const accountLine = (account: Account): Html =>
+  html`<p class="under">${account.account_number} <span>${account.account_type}</span> ${pill(account.status)}</p>`;
+
+/** The balance, and which part of it is available. */
+export function showBalance({ balance, available_balance, currency, account_type }: Account): Html {
+  const isLoan = account_type === 'Loan';
+  const isHeld = !isLoan && available_balance !== undefined && available_balance !== balance;
+  return html`<p class="figure"><span class="quiet">${isLoan ? 'Still owed' : 'Balance'}</span> <strong>${moneyText(balance, currency)}</strong> ${currency}</p>
+${
+  isHeld &&
+  facts([
+    ['Available', amountText(available_balance, currency)],
+    ['Held', amountText(sumText(balance, available_balance, currency, -1n), currency)],
+  ])
+}`;
 }
 
+const properties = ({ account, owner, lastChange, limits }: OwnedAccount): Html =>
+  html`${facts([
+    ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
+    ['Phone', owner?.contact_number],
+    ['E-mail', owner?.email],
+    ['Limits', limits],
+  ])}${technical([
+    ['Id', idText(account.account_id)],
+    ...ownNames(account),
+    ['Opened', showFullTime(account.created_at)],
+    ['Last changed', showFullTime(account.updated_at)],
+  ])}`;
+
+/** The account beside a form. */
+export const accountFacts = (owned: OwnedAccount): Html =>
+  html`<p class="who">${owned.owner ? idLink(owned.account.client_id, clientName(owned.owner)) : idLink(owned.account.client_id)}</p>${accountLine(owned.account)}${showBalance(owned.account)}${properties(owned)}`;
+
+/** The account on its own page, with what can be done: one thing is likely, the others are beside it or under More. */
+export const accountSide = (owned: OwnedAccount, person: Person, isNew: boolean): Html =>
+  html`${showBalance(owned.account)}<div class="actions">${counterActions(owned.account, person, isNew)}${more(statusLinks(owned.account, person))}</div>${properties(owned)}`;
+
 /** Links to the changes of status that are possible now. */
-export function statusActions({ account_id, status }: Account, { scopes }: Person): Html {
-  const possible = statusChanges.filter((change) => changes[change].from.includes(status));
-  return html`${scopes.has('accounts:status') && html`<p class="actions">${possible.map((change) => html`<a role="button"${changes[change].status !== 'Active' && html` class="secondary"`} href="${url}/${account_id}/${change}">${changes[change].verb}</a> `)}</p>`}`;
+function statusLinks({ account_id, status }: Account, { scopes }: Person): Html[] {
+  if (!scopes.has('accounts:status')) return [];
+  return statusChanges
+    .filter((change) => changes[change].from.includes(status))
+    .map((change) => html`<a href="${url}/${account_id}/${change}">${changes[change].verb}</a>`);
 }
 
 const currencyOptions = [['', 'Choose one'] as const, ...currencies.filter((code) => withdrawnOn(code) === undefined)];

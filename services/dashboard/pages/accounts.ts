@@ -24,10 +24,12 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
 import { readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
-import { desk, idText, notice } from '../html/show.ts';
+import { desk, idLink, idText, notice } from '../html/show.ts';
+import { accountDays, addAccountDays } from './account-days.ts';
 import {
-  accountFacts,
+  accountLine,
   accountParts,
+  accountSide,
   accountTable,
   addPart,
   changes,
@@ -37,13 +39,12 @@ import {
   type OwnedAccount,
   openingForm,
   type StatusChange,
-  statusActions,
   statusChanges,
   statusForm,
 } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { transactionTitle } from './counter-instructions.ts';
-import { counterActions, counterUrl } from './counter-views.ts';
+import { counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
 import { announce, needsApproval } from './needs-approval.ts';
@@ -69,9 +70,9 @@ const accountList = (visit: PageRequest): List<Listed> => ({
     });
   },
   filters: [
-    { name: 'account_type', label: 'Type', options: accountType.options },
-    { name: 'status', label: 'Status', options: accountStatus.options },
-    { name: 'currency', label: 'Currency', options: currencies },
+    { name: 'account_type', label: 'Type', options: accountType.options, isMain: true },
+    { name: 'status', label: 'Status', options: accountStatus.options, isMain: true },
+    { name: 'currency', label: 'Currency', options: currencies, isMain: true },
     externalId,
     { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} only.` },
   ],
@@ -98,6 +99,7 @@ export function addAccounts(app: FastifyInstance, secrets: readonly string[]): v
     take: (visit) => open(visit, task),
   });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
+  addAccountDays(app);
   addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
   const entries = (visit: PageRequest): List<WithParties<EntryLine>> => ({
     path: `/accounts/${visit.id}/entries`,
@@ -142,10 +144,11 @@ async function showAccount(visit: PageRequest) {
   const names = await readKeyNames(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
-    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${desk(
+    heading: html`${owner ? idLink(account.client_id, clientName(owner)) : account.account_number}`,
+    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${desk(
       'The account',
-      html`${accountFacts({ account, owner, lastChange: history.data[0], limits })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
-      html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
+      accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
+      html`${movements && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}`,

@@ -1,10 +1,11 @@
 import type { Client } from '#libs/contracts/clients.ts';
+import { bankDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { type Fact, facts, idLink, idText, notice, ownNames, showFullTime, showTime, table } from '../html/show.ts';
+import { facts, idLink, idText, notice, ownNames, showFullTime, showTime, table, technical } from '../html/show.ts';
 
 /** The client pages. */
 
@@ -33,32 +34,28 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
   );
 }
 
+/** What kind of client it is. */
+export const clientLine = ({ client_type, created_at }: Client): Html =>
+  html`<p class="under">${client_type} <span>client since ${bankDay(Date.parse(created_at))}</span></p>`;
+
 export function clientFacts(client: Client, { scopes }: Person): Html {
-  const { client_type } = client;
-  const own: Fact[] =
-    client_type === 'Corporate'
-      ? [
-          ['Company', client.company_name],
-          ['Registration number', client.registration_number],
-        ]
-      : [
-          ['First name', client.first_name],
-          ['Last name', client.last_name],
-        ];
+  const isRetail = client.client_type === 'Retail';
   return html`${facts([
-    ['Type', client_type],
-    ...own,
-    ['E-mail', client.email],
+    ['Registration number', !isRetail && client.registration_number],
     ['Phone', client.contact_number],
+    ['E-mail', client.email],
     ['Address', showAddress(client)],
-    ['USSD phone', client_type === 'Retail' && client.ussd_phone_number],
-    ['USSD', client_type === 'Retail' && client.ussd_status],
+    ['USSD phone', isRetail && client.ussd_phone_number],
+    ['USSD', isRetail && client.ussd_status],
+  ])}
+${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}${technical(
+  [
+    ['Id', idText(client.client_id)],
     ...ownNames(client),
     ['Client since', showFullTime(client.created_at)],
     ['Last changed', showFullTime(client.updated_at)],
-    ['Id', idText(client.client_id)],
-  ])}
-${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
+  ],
+)}`;
 }
 
 const contactFields: readonly Field[] = [

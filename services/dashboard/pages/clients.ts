@@ -15,6 +15,7 @@ import {
   changesInWords,
   clientFacts,
   clientForm,
+  clientLine,
   clientName,
   clientTable,
   correctableFields,
@@ -49,8 +50,8 @@ const clientList = ({ person }: PageRequest): List<Client> => ({
     html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Create a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Create a Corporate client</a></p>`}`,
   show: clientTable,
   filters: [
-    { name: 'q', label: 'Words of the name', hint: 'love ada' },
-    { name: 'client_type', label: 'Type', options: ['Retail', 'Corporate'] },
+    { name: 'q', label: 'Words of the name', hint: 'love ada', isMain: true },
+    { name: 'client_type', label: 'Type', options: ['Retail', 'Corporate'], isMain: true },
     { name: 'email', label: 'E-mail', hint: 'ada@example.com' },
     { name: 'registration_number', label: 'Registration number', hint: 'C-1842' },
     { name: 'ussd_phone', label: 'USSD phone', hint: '+254700000001' },
@@ -72,7 +73,7 @@ export function addClients(app: FastifyInstance, secrets: readonly string[]): vo
     ]);
     return {
       title: clientName(client),
-      content: html`${said !== undefined && notice('success', said)}${erasureNotice(client)}
+      content: html`${clientLine(client)}${said !== undefined && notice('success', said)}${erasureNotice(client)}
 ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
   });

@@ -59,11 +59,10 @@ export const counterUrl = '/admin/ui/counter';
 
 /** Links to the counter on the account's page. `isNew`: the account was just opened, and the first link is the next step. */
 export function counterActions(account: Account, { scopes }: Person, isNew: boolean): Html {
-  const possible = kindsFor(account, scopes);
   const url = `${counterUrl}/${account.account_id}`;
-  const link = (kind: CounterKind) =>
-    html`<a role="button"${isNew && kind === possible[0] && html` data-next`} href="${url}/${kind}">${kinds[kind].verb}</a> `;
-  return html`${possible.length > 0 && html`<p class="actions">${possible.map(link)}</p>`}`;
+  const link = (kind: CounterKind, i: number) =>
+    html`<a role="button"${i > 0 && html` class="secondary"`}${isNew && i === 0 && html` data-next`} href="${url}/${kind}">${kinds[kind].verb}</a> `;
+  return html`${kindsFor(account, scopes).map(link)}`;
 }
 
 /** `isFound`: a choice of accounts follows, which has the focus. */

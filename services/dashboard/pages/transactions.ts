@@ -1,6 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import { currencies, plainMoney } from '#libs/contracts/money.ts';
 import type { Timeline } from '#libs/contracts/timeline.ts';
@@ -211,7 +209,7 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
   );
 }
 
-const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options };
+const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options, isMain: true };
 const own: readonly Filter[] = [
   { name: 'min_amount', label: 'Amount from', hint: '10.00' },
   { name: 'max_amount', label: 'Amount to', hint: '100.00' },
@@ -227,21 +225,19 @@ function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
     hasDays: true,
     filters: [
       type,
-      { name: 'status', label: 'Status', options: ['Completed', 'Failed'] },
+      { name: 'status', label: 'Status', options: ['Completed', 'Failed'], isMain: true },
       { name: 'currency', label: 'Currency', options: currencies },
       ...own,
       // The actor who requested it: this person, or the one that a link names.
       {
         name: 'actor',
         label: 'Entered by',
+        isMain: true,
         options: withChosen([[visit.actor, 'Me']], visit.query.get('actor'), actorText),
       },
     ],
-    async show(rows, sort) {
-      const ids = rows.map(({ account_id }) => account_id);
-      const accounts = await accountsBy(visit, ids);
-      return transactionTable(rows, sort, { accounts, owners: await readClients(visit, accounts.values()) });
-    },
+    show: async (rows, sort) => operationTable(rows, sort, await readParties(visit, rows)),
+    note: 'A transfer is one row; the file has a line for each of its two accounts.',
   };
 }
 
@@ -251,7 +247,7 @@ export function ofAccount(visit: PageRequest): List<WithParties<Transaction>> {
     complete: addParties(visit),
     fixed: { account_id: visit.id },
     hasDays: true,
-    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...own],
+    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options, isMain: true }, ...own],
     show: transactionTable,
   };
 }
@@ -278,45 +274,87 @@ export const transactionColumns: CsvColumn<WithParties<Transaction>>[] = [
   'account_id',
 ];
 
-interface People {
-  accounts: ReadonlyMap<string, Account>;
-  owners: ReadonlyMap<string, Client>;
+/** Where the money of an operation comes from, or goes to. */
+type Party = (accountId: string | undefined) => Html;
+
+async function readParties(visit: PageRequest, rows: readonly Transaction[]): Promise<Party> {
+  const ids = rows.flatMap(({ account_id, counterparty_account_id }) => [account_id, counterparty_account_id]);
+  const accounts = await accountsBy(visit, ids);
+  const owners = await readClients(visit, accounts.values());
+  return (id) => {
+    if (id === undefined) return html`Cash`;
+    const account = accounts.get(id);
+    const owner = owners.get(account?.client_id ?? '');
+    const number = idLink(id, account?.account_number ?? html`<code class="long">${id}</code>`);
+    return owner
+      ? html`<span class="name">${clientName(owner)}</span><br><span class="quiet">${number}</span>`
+      : number;
+  };
 }
 
-/** `people`: for transactions of several accounts, as far as the person may see them. */
-function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: People): Html {
-  const showAccount = ({ account_id }: Transaction) => {
-    const account = people?.accounts.get(account_id);
-    const owner = people?.owners.get(account?.client_id ?? '');
-    return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${clientName(owner)}</span>`}`;
-  };
+/** The same status, and why it was refused. */
+const showOutcome = (row: Transaction): Html =>
+  html`${pill(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`;
+
+const nothingFound = 'No transaction matches. Remove a filter, or choose more days.';
+
+/** The operations of the bank: of a transfer, which has a transaction on either account, the one of the payer. */
+function operationTable(rows: readonly Transaction[], sort: Sorting, party: Party): Html {
+  const shown = rows.filter(({ transfer_id, direction }) => transfer_id === undefined || direction === 'debit');
+  const currencies = new Set(shown.map(({ currency }) => currency));
+  const [only] = currencies.size === 1 ? currencies : [];
+  const total = totalText(shown.filter(({ status }) => status === 'Completed'));
+  return html`${table<Transaction>(
+    'Transactions',
+    [
+      { title: 'When', sort, show: (row) => idLink(row.transaction_id, showPosted(row)) },
+      {
+        title: 'What',
+        show: ({ description, reference, ...row }) =>
+          html`${transactionTitle(row)}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${[description, reference].filter((text) => text !== null).join(', ')}</span>`}`,
+      },
+      {
+        title: 'From',
+        show: (row) => party(row.direction === 'debit' ? row.account_id : row.counterparty_account_id),
+      },
+      {
+        title: 'To',
+        show: (row) => party(row.direction === 'debit' ? row.counterparty_account_id : row.account_id),
+      },
+      numeric(only ? `Amount in ${only}` : 'Amount', (row) =>
+        only ? moneyText(row.amount, row.currency) : amountText(row.amount, row.currency),
+      ),
+      { title: 'Status', show: showOutcome },
+    ],
+    shown,
+    nothingFound,
+  )}${shown.length > 1 && total !== '' && html`<p class="totals">Completed on this page: <strong>${total}</strong></p>`}`;
+}
+
+/** The transactions of one account. */
+function transactionTable(rows: readonly Transaction[], sort: Sorting): Html {
+  const [first] = rows;
   const amount = (title: string, direction: Transaction['direction']) =>
-    numeric<Transaction>(title, (row) => (row.direction === direction ? amountText(row.amount, row.currency) : ''));
+    numeric<Transaction>(first?.currency ? `${title}, ${first.currency}` : title, (row) =>
+      row.direction === direction ? moneyText(row.amount, row.currency) : '',
+    );
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
   return html`${table<Transaction>(
     'Transactions',
     [
       { title: 'When', sort, show: (row) => idLink(row.transaction_id, showPosted(row)) },
-      ...(people ? [{ title: 'Account', show: showAccount }] : []),
+      { title: 'Type', show: (row) => html`${transactionTitle(row)}${showReversed(row)}` },
       {
-        title: 'Type',
-        show: (row) => html`${transactionTitle(row)}${showReversed(row)}`,
+        title: 'Description',
+        show: ({ reference, description }) =>
+          html`<span class="text">${description ?? reference}</span>${description !== null && reference !== null && html`<br><span class="quiet text">${reference}</span>`}`,
       },
       amount('Out', 'debit'),
       amount('In', 'credit'),
-      {
-        title: 'Status',
-        show: (row) =>
-          html`${pill(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
-      },
-      {
-        title: 'Reference',
-        show: ({ reference, description }) =>
-          html`<span class="text">${reference}</span>${description !== null && html`${reference !== null && html`<br>`}<span class="quiet text">${description}</span>`}`,
-      },
+      { title: 'Status', show: showOutcome },
     ],
     rows,
-    'No transaction matches. Remove a filter, or choose more days.',
+    nothingFound,
   )}${rows.length > 1 && html`<p class="totals">Completed on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
 }

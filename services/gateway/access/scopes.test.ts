@@ -35,6 +35,7 @@ const table: Record<string, string[]> = {
   'PUT /accounts/:account_id/limits': ['accounts:limits'],
   'GET /accounts/:account_id/entries': ['transactions:read'],
   'GET /accounts/:account_id/balance': ['accounts:read'],
+  'GET /accounts/:account_id/days': ['transactions:read'],
   'GET /accounts/:account_id/statement': ['transactions:read'],
   'GET /transactions': ['transactions:read'],
   'GET /transactions/:transaction_id': ['transactions:read'],

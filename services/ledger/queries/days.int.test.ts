@@ -70,7 +70,7 @@ let accountsMade = 0;
 let holdsMade = 0;
 
 /** Decides and stores a history as the ledger does, but at other times. Returns its accounts. */
-async function post(steps: Step[]): Promise<AccountState[]> {
+async function post(steps: Step[], first = firstDay): Promise<AccountState[]> {
   const accounts = [0, 1, 2].map(() => testAccount(++accountsMade, 'Savings'));
   const books: Books = testBooks(accounts);
   const slots = (['Teller', 'Vault'] as const).map((kind) => books.system(kind, 'USD'));
@@ -82,7 +82,7 @@ async function post(steps: Step[]): Promise<AccountState[]> {
   const [transactions, entries]: [TransactionRecord[], EntryRecord[]] = [[], []];
   const reversible: string[] = [];
   for (const { at, from, to, back, kind } of steps.toSorted((a, b) => a.at - b.at)) {
-    books.now = new Date(Date.parse(`${firstDay}T00:00:00+01:00`) + at).toISOString();
+    books.now = new Date(Date.parse(`${first}T00:00:00+01:00`) + at).toISOString();
     const effective_date = back === 0 ? undefined : plusDays(books.now.slice(0, 10), -back);
     const [payer, payee] = [accounts[from], accounts[to]] as [AccountState, AccountState];
     const options = { effective_date, time: books.now };
@@ -298,6 +298,54 @@ it('a trial balance that takes too long says what makes it fast', async () => {
     blocker.release();
     await pool.end();
   }
+});
+
+describe('what moved day by day', () => {
+  it('is on each day what the entries of any history say, and what a statement says of all', async () => {
+    // contract: days-31
+    const today = dayAt(new Date().toISOString());
+    const shown = fc.record({ days: fc.integer({ min: 1, max: 366 }), first: fc.integer({ min: -10, max: 380 }) });
+    await fc.assert(
+      fc.asyncProperty(history, shown, async (steps, { days: asked, first }) => {
+        const begin = plusDays(today, -Math.max(days, Math.min(asked, first)));
+        for (const { account_id } of await post(steps, begin)) {
+          const found = await ask('get_account_days', { account_id, days: asked });
+          expect([found.from, found.to]).toEqual([plusDays(today, 1 - asked), today]);
+          const model = await modelOf(account_id);
+          const until = (day: string) => sum(model.filter((line) => line.day <= day));
+          expect(signed(found.opening_balance)).toBe(until(plusDays(found.from, -1)));
+          const moved = [...new Set(model.map(({ day }) => day))].filter((day) => day >= found.from).sort();
+          expect(found.days.map(({ date, balance }) => [date, signed(balance)])).toEqual(
+            moved.map((day) => [day, until(day)]),
+          );
+          for (const { date, debit_total, credit_total, balance } of found.days.slice(0, 3)) {
+            const day = { account_id, effective_from: date, effective_to: date, limit: 1 };
+            expect((await ask('get_statement', day)).item).toMatchObject({ debit_total, credit_total });
+            expect((await ask('get_account_balance', { account_id, on: date })).balance).toBe(balance);
+          }
+        }
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  it('is refused for an account that is unknown, or another client’s', async () => {
+    // contract: days-31
+    const account_id = await ledger.open('Savings', '1');
+    const of = (id: string, bound_client_id?: string) =>
+      ledger.ask(
+        { name: 'get_account_days', data: { account_id: id, days: 7 } } as Parameters<LedgerHarness['ask']>[0],
+        {
+          bound_client_id,
+        },
+      );
+    expect(await of(account_id)).toMatchObject({
+      ok: true,
+      data: { days: [{ debit_total: '0.00', balance: '1.00' }] },
+    });
+    for (const reply of [of(formatId('account', freshBits())), of(account_id, formatId('client', freshBits()))])
+      expect(await reply).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
+  });
 });
 
 it('a statement by value date has the same totals on each page, whatever is posted meanwhile', async () => {

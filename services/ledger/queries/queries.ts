@@ -15,6 +15,7 @@ import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
 import { listBatches } from './batches.ts';
 import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
+import { getAccountDays } from './daily.ts';
 import { getDayClosing, getTrialBalance, listBalances, listDayClosings, listDayLines } from './days.ts';
 import { checkErasure } from './erasable.ts';
 import { getHold, listHolds } from './holds.ts';
@@ -55,6 +56,7 @@ const queryHandlers = {
   list_posted: async (pool, _data, { actor }) => done(await listPosted(pool, actor)),
   list_entries: (pool, data, { bound_client_id }) => listEntries(pool, data, bound_client_id),
   get_account_balance: (pool, data, { bound_client_id }) => getAccountBalance(pool, data, bound_client_id),
+  get_account_days: (pool, data, { bound_client_id }) => getAccountDays(pool, data, bound_client_id),
   get_statement: (pool, data, { bound_client_id }) => getStatement(pool, data, bound_client_id),
   search_postings: async (pool, { q }) => done(await searchPostings(pool, q)),
   get_ledger_operations: async (pool) => done(await getOperations(pool)),

@@ -22,16 +22,16 @@ async function statement(data: Parameters<typeof ask>[0]): Promise<Found> {
   return reply.data as Found;
 }
 
-/** Creates an account with that many entries of 0.01 each, so far apart since 2020. Every third is a debit. */
-async function longAccount(entries: number, apart = '1 minute'): Promise<string> {
+/** Creates an account with that many entries of 0.01 each, so far apart. Every third is a debit. */
+async function longAccount(entries: number, apart = '1 minute', since = '2020-01-01Z'): Promise<string> {
   const account_id = await ledger.open('Savings', '0');
   const uuid = account_id.slice(4);
   for (const trigger of ['entries_posted', 'entries_append_only'])
     await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
   await ledger.owner.query(
     `insert into entries select $1::uuid, n, md5('o' || $1 || n)::uuid, md5('t' || $1 || n)::uuid, case when n % 3 = 0 then 'debit' else 'credit' end, case when n % 3 = 0 then 'DR' else 'CR' end,
-       1, 'USD', n - 2 * (n / 3), timestamptz '2020-01-01Z' + (n - 1) * $3::interval from generate_series(1, $2::int8) n`,
-    [uuid, entries, apart],
+       1, 'USD', n - 2 * (n / 3), $4::timestamptz + (n - 1) * $3::interval from generate_series(1, $2::int8) n`,
+    [uuid, entries, apart, since],
   );
   await ledger.owner.query(
     'update accounts set last_sequence = $2, balance_minor = $2::int8 - 2 * ($2::int8 / 3) where account_id = $1',
@@ -220,6 +220,20 @@ it('finds a period in a long account by index only, and refuses one with too man
       /Seq Scan","Parallel Aware":(true|false),"Async Capable":(true|false),"Relation Name":"entries"/,
     );
   }
+});
+
+it('of the last days with too many entries is refused, too', async () => {
+  // contract: days-31
+  const account_id = await longAccount(100_001, '1 millisecond', new Date(Date.now() - 3_600_000).toISOString());
+  const reply = await ledger.ask({ name: 'get_account_days', data: { account_id, days: 3 } } as Parameters<
+    LedgerHarness['ask']
+  >[0]);
+  expect(reply).toMatchObject({
+    ok: false,
+    refusal: {
+      errors: [{ field: 'days', message: 'the period has 100001 entries: choose one of at most 100000' }],
+    },
+  });
 });
 
 it('of days with too many entries is refused, whatever was dated to them or away from them', async () => {

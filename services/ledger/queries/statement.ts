@@ -12,7 +12,7 @@ import { accountNotFound, bits } from './lists.ts';
 import { awaitPostings } from './posting-time.ts';
 
 /** The maximum number of entries of a period, because its totals are sums over them. */
-const maxEntries = 100_000;
+export const maxEntries = 100_000;
 
 interface Account {
   account_id: string;
@@ -50,10 +50,11 @@ export const periodStatement = `with recursive account as (
   ) totals`;
 
 /**
- * The same for a period of value dates, from $5 to before $6, which begin at $3 and $4. What was posted for these days later,
- * or on them for others, is in dated_entries.
+ * Common table expressions of a period of value dates, from $5 to before $6, which begin at $3 and $4: `period` and the
+ * entries `posted` in it, none if they are too many. What was posted for these days later, or on them for others, is in
+ * dated_entries.
  */
-const dayPeriodStatement = `with recursive account as (
+export const dayPeriod = `with recursive account as (
     select account_id, account_number, currency, last_sequence + 1 as ending from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
     select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
@@ -66,16 +67,19 @@ const dayPeriodStatement = `with recursive account as (
       select a.*, least(ending, (select sequence from placed where time = $3 limit 1)) as first, least(ending, (select sequence from placed where time = $4 limit 1)) as beyond from account a
     ) found
   ), posted as (
-    select direction, amount_minor from entries e, period
+    select direction, amount_minor, created_at, null as effective_date from entries e, period
     where e.account_id = $1 and e.sequence >= first and e.sequence < beyond and entry_count <= ${maxEntries} and not exists (select from dated d where d.sequence = e.sequence)
-    union all select direction, amount_minor from dated where effective_date >= $5::date and effective_date < $6::date
-  )
-  select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, opening as opening_minor
+    union all select direction, amount_minor, null, effective_date from dated where effective_date >= $5::date and effective_date < $6::date
+  ), opened as (
+    select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$5::date')} as opening_minor from period
+  )`;
+
+/** The totals of a period of value dates. */
+const dayPeriodStatement = `${dayPeriod}
+  select account_id, account_number, currency, ending, first, beyond, entry_count, debit_minor, credit_minor, opening_minor
   from period cross join lateral (
     select coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor from posted
-  ) totals cross join lateral (
-    select coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) + ${datedDifference('first', '$5::date')} as opening
-  ) opening`;
+  ) totals cross join opened`;
 
 const entriesStatement = selectLines(
   `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`,
@@ -177,7 +181,7 @@ async function unfinishedDay(pool: Pool, on: string): Promise<ReplyBody | undefi
   return refused(invalidField('on', message));
 }
 
-function tooMany(count: bigint, field: 'on' | 'from' | 'effective_from'): ReplyBody {
+export function tooMany(count: bigint, field: 'on' | 'from' | 'effective_from' | 'days'): ReplyBody {
   const message =
     field === 'on'
       ? `the day has ${count} entries, a statement at most ${maxEntries}: list them with GET /accounts/:account_id/entries`

@@ -31,8 +31,8 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) for (const part of document.querySelectorAll('[hx-trigger$="refresh"]')) htmx.trigger(part, 'refresh');
 });
 
-// On a phone the sections are one line, which is scrolled to that of this page.
-for (const here of document.querySelectorAll('nav li > [aria-current]')) {
+// On a phone the pages of a resource are one line, which is scrolled to this page.
+for (const here of document.querySelectorAll('.parts li > [aria-current]')) {
   const list = here.closest('ul');
   list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
@@ -88,6 +88,43 @@ document.addEventListener('keydown', (event) => {
   if (!link) return;
   event.preventDefault();
   link.click();
+});
+
+// A click on a row is one on its first link, unless it is on something else that can be pressed, or marks text.
+document.addEventListener('click', (event) => {
+  const row = event.target.closest('tr.opens');
+  if (!row || event.target.closest('a, button, summary, details, label, input, select, textarea') || String(getSelection()) !== '') return;
+  const { ctrlKey, metaKey, shiftKey } = event;
+  row.querySelector('a[href]').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey }));
+});
+
+// A form that is not answered at once says that it was sent, and cannot be sent again.
+document.addEventListener('submit', ({ target, submitter, defaultPrevented }) => {
+  const button = submitter ?? target.querySelector('button');
+  if (defaultPrevented || !button || target.method === 'dialog' || target.target === '_blank') return;
+  setTimeout(() => {
+    button.ariaBusy = 'true';
+    button.disabled = true;
+  }, 300);
+});
+// The browser shows this page again as it was.
+addEventListener('pageshow', () => {
+  for (const button of document.querySelectorAll('button[aria-busy]')) {
+    button.ariaBusy = null;
+    button.disabled = false;
+  }
+});
+
+// A menu closes when something else is pressed, and by Escape.
+const closeMenus = (except) => {
+  for (const menu of document.querySelectorAll(':is(.user, .menu, .more)[open]')) if (!menu.contains(except)) menu.open = false;
+};
+document.addEventListener('click', ({ target }) => closeMenus(target));
+document.addEventListener('keydown', ({ key, target }) => {
+  if (key !== 'Escape') return;
+  const menu = target.closest(':is(.user, .menu, .more)[open]');
+  closeMenus(null);
+  menu?.querySelector('summary').focus();
 });
 
 // The print button.

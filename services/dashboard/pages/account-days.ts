@@ -1,0 +1,64 @@
+import type { FastifyInstance } from 'fastify';
+import { isCurrency, toMinor } from '#libs/contracts/money.ts';
+import type { AccountDays } from '#libs/contracts/statements.ts';
+import { plusDays } from '#libs/contracts/times.ts';
+import { amountText, moneyText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { known } from '../api.ts';
+import { type ChartDay, dayChart } from '../html/charts.ts';
+import { addPage } from '../html/frame.ts';
+import { emptyState, loaded, numeric, table } from '../html/show.ts';
+
+/** The last 90 days of an account, as a picture and in numbers. */
+
+const shownDays = 90;
+
+const daysUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/days`;
+
+/** The part of the account's page, which is loaded after it. */
+export const accountDays = (accountId: string): Html =>
+  loaded('days', daysUrl(accountId), `The last ${shownDays} days`);
+
+export function addAccountDays(app: FastifyInstance): void {
+  const page = { title: `The last ${shownDays} days`, scope: 'transactions:read' } as const;
+  addPage(app, daysUrl(':account_id'), page, async ({ api, id }) => {
+    const found = await known(api.get<AccountDays>(`/accounts/${id}/days?days=${shownDays}`));
+    return html`<div id="days">${found ? showDays(found.data) : emptyState('The days of this account cannot be shown: there are too many entries, or no answer.')}</div>
+<p class="quiet"><a href="/admin/ui/accounts/${id}">To the account</a></p>`;
+  });
+}
+
+function showDays({ currency, from, to, opening_balance, days }: AccountDays): Html {
+  const minor = (decimal: string): bigint => {
+    const value = isCurrency(currency) ? toMinor(decimal.replace(/^-/, ''), currency) : 0n;
+    return typeof value !== 'bigint' ? 0n : decimal.startsWith('-') ? -value : value;
+  };
+  const byDate = new Map(days.map((day) => [day.date, day]));
+  let balance = opening_balance;
+  const shown: ChartDay[] = Array.from({ length: shownDays }, (_, i) => {
+    const date = plusDays(from, i);
+    const day = byDate.get(date);
+    balance = day?.balance ?? balance;
+    const moved = day && `in ${moneyText(day.credit_total, currency)}, out ${moneyText(day.debit_total, currency)}; `;
+    return {
+      balance: minor(balance),
+      moneyIn: minor(day?.credit_total ?? '0'),
+      moneyOut: minor(day?.debit_total ?? '0'),
+      title: `${date}: ${moved ?? ''}balance ${amountText(balance, currency)}`,
+    };
+  });
+  const label = `Balance by day from ${from} to ${to}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
+  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">In</span> <span class="legend out">Out</span></figcaption>${dayChart(shown, label)}
+<p class="ends"><span>${from}</span><span>${to}</span></p></figure>
+<details><summary>The numbers</summary>${table<AccountDays['days'][number]>(
+    'Day by day',
+    [
+      { title: 'Day', show: ({ date }) => date },
+      numeric('Out', (row) => moneyText(row.debit_total, currency)),
+      numeric('In', (row) => moneyText(row.credit_total, currency)),
+      numeric(`Balance in ${currency}`, (row) => moneyText(row.balance, currency)),
+    ],
+    days.toReversed(),
+    `Nothing has moved in ${shownDays} days.`,
+  )}</details>`;
+}
