@@ -38,6 +38,7 @@ export const operations = {
   listAccountNotes: { method: 'GET', path: '/accounts/:account_id/notes', paged: 'items' },
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
   getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
+  getAccountDays: { method: 'GET', path: '/accounts/:account_id/days' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
   getStatementHtml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'text/html' },
   getStatementXml: { method: 'GET', path: '/accounts/:account_id/statement', form: 'application/xml', stream: true },
@@ -892,6 +893,16 @@ export interface Calls {
   listEntries(input: { account_id: string; effective_from?: string; effective_to?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
   /** Get the balance of an account, now or at a time. With `on`, returns the balance by value date at the end of that day, without `at` and `sequence`; it changes as long as postings are dated back to that day. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string; on?: string }, options?: CallOptions): Promise<BalanceAt>;
+  /** Get what moved on an account on each of its last days. Returns the totals of each of the last days of the bank by value date, the current one included, and the balance at its end, which is that of `balance?on=`. Days on which nothing moved are left out. At most 100,000 entries. Postings that are dated back change earlier days. Scope: transactions:read. */
+  getAccountDays(input: { account_id: string; days?: number }, options?: CallOptions): Promise<{
+    account_id: string;
+    account_number: string;
+    currency: string;
+    from: string;
+    to: string;
+    opening_balance: number;
+    days: { date: string; debit_total: number; credit_total: number; balance: number }[];
+  }>;
   /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. `on` is the statement of one day by value date, which must have ended; it changes as long as postings are dated back to that day or an earlier one. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. With `Accept: application/xml` and `on`, streams the whole day as ISO 20022 camt.053.001.08, for accounting software. A caller may request one page or file at a time; a second gets a 429. Scope: transactions:read. */
   getStatement(input: {
     account_id: string;
