@@ -56,10 +56,10 @@ export const statementSchema = z.object({
 export type Statement = z.infer<typeof statementSchema>;
 
 /** The most days whose movements are shown at once. */
-export const maxDaysShown = 366;
+const maxDaysShown = 366;
 
 /** What moved on an account on each of its last days by value date. Days without movement are left out. */
-export const accountDaysSchema = z.object({
+const accountDaysSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
   currency: z.string(),

@@ -179,7 +179,7 @@ export const accountLine = (account: Account): Html =>
   html`<p class="under">${account.account_number} <span>${account.account_type}</span> ${pill(account.status)}</p>`;
 
 /** The balance, and which part of it is available. */
-export function showBalance({ balance, available_balance, currency, account_type }: Account): Html {
+function showBalance({ balance, available_balance, currency, account_type }: Account): Html {
   const isLoan = account_type === 'Loan';
   const isHeld = !isLoan && available_balance !== undefined && available_balance !== balance;
   return html`<p class="figure"><span class="quiet">${isLoan ? 'Still owed' : 'Balance'}</span> <strong>${moneyText(balance, currency)}</strong> ${currency}</p>
