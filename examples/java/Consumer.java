@@ -1,3 +1,5 @@
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
 import java.util.*;
@@ -28,13 +30,22 @@ public class Consumer {
       while (true) {
         for (var message : consumer.poll(Duration.ofSeconds(1))) {
           var headers = message.headers();
-          if (!new String(headers.lastHeader("ce_type").value()).equals("corebanking.transaction.completed.v1")) continue;
-          var event = json.readTree(message.value());
+          var type = headers.lastHeader("ce_type");
+          if (type == null || !new String(type.value()).equals("corebanking.transaction.completed.v1")) continue;
+          JsonNode event;
+          try {
+            event = json.readTree(message.value());
+          } catch (JsonProcessingException notJson) {
+            // Where it is says enough to read it again later. The others must not wait for it.
+            System.out.printf("%s/%d/%d cannot be read%n", message.topic(), message.partition(), message.offset());
+            continue;
+          }
+          if (!event.path("sequence").canConvertToLong()) continue;
           var sequence = event.get("sequence").asLong();
           var last = lastSequences.getOrDefault(message.key(), sequence - 1);
           if (sequence <= last) continue; // delivered again
           if (sequence > last + 1) System.out.printf("%s: %d to %d are missing%n", message.key(), last + 1, sequence - 1);
-          System.out.printf("%s %d %s %s [%s]%n", message.key(), sequence, event.at("/transaction/transaction_type").asText(), event.get("balance_after").asText(),
+          System.out.printf("%s %d %s %s [%s]%n", message.key(), sequence, event.at("/transaction/transaction_type").asText(), event.path("balance_after").asText(),
               new String(headers.lastHeader("ce_id").value()));
           lastSequences.put(message.key(), sequence);
         }
