@@ -87,6 +87,10 @@ export const operations = {
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
   getPostingTotals: { method: 'GET', path: '/admin/posting-totals' },
   getStaffDay: { method: 'GET', path: '/admin/staff-day' },
+  openTill: { method: 'POST', path: '/tills' },
+  listTills: { method: 'GET', path: '/tills', paged: 'items' },
+  getTill: { method: 'GET', path: '/tills/:till_id' },
+  closeTill: { method: 'POST', path: '/tills/:till_id/closing' },
   getOperations: { method: 'GET', path: '/admin/operations' },
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
@@ -741,6 +745,8 @@ export type ErrorCode =
   | 'invalid_status_transition'
   | 'duplicate_ussd_phone'
   | 'duplicate_external_id'
+  | 'till_not_counted'
+  | 'till_difference'
   | 'not_reversible'
   | 'erasure_refused'
   | 'already_reversed'
@@ -764,10 +770,13 @@ export type ErrorCode =
   | 'webhook_not_found'
   | 'delivery_not_found'
   | 'day_not_found'
+  | 'till_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'deadline_exceeded'
   | 'approval_decided'
+  | 'till_open'
+  | 'till_closed'
   | 'client_erased'
   | 'dead_letter_expired'
   | 'request_timeout'
@@ -1181,6 +1190,90 @@ export interface Calls {
     refused: number;
     batch_items: number;
     customers: { client_id: string; account_id: string; served_at: string }[];
+  }>;
+  /** Open a till. A till belongs to a person: API keys have none. A person has at most one that is open. From then on it takes the deposits and withdrawals that the person posts. Scope: transactions:write. */
+  openTill(input: { counted: { currency: string; amount: number }[] }, options?: CallOptions): Promise<{
+    till_id: string;
+    actor: string;
+    status: 'Open' | 'Closed';
+    opened_at: string;
+    opening: { currency: string; amount: number }[];
+    closed_at: string | null;
+    balances: {
+      currency: string;
+      opening: number;
+      cash_in: number;
+      cash_in_count: number;
+      cash_out: number;
+      cash_out_count: number;
+      expected: number;
+      counted: number;
+      difference: number;
+    }[];
+    reason: string | null;
+  }>;
+  /** List tills. The caller's own, or with `books:read` those of everybody. Any authenticated caller. */
+  listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<{
+    till_id: string;
+    actor: string;
+    status: 'Open' | 'Closed';
+    opened_at: string;
+    opening: { currency: string; amount: number }[];
+    closed_at: string | null;
+    balances: {
+      currency: string;
+      opening: number;
+      cash_in: number;
+      cash_in_count: number;
+      cash_out: number;
+      cash_out_count: number;
+      expected: number;
+      counted: number;
+      difference: number;
+    }[];
+    reason: string | null;
+  }>;
+  /** Get a till. Another person than its own requires `books:read`. Any authenticated caller. */
+  getTill(input: { till_id: string }, options?: CallOptions): Promise<{
+    till_id: string;
+    actor: string;
+    status: 'Open' | 'Closed';
+    opened_at: string;
+    opening: { currency: string; amount: number }[];
+    closed_at: string | null;
+    balances: {
+      currency: string;
+      opening: number;
+      cash_in: number;
+      cash_in_count: number;
+      cash_out: number;
+      cash_out_count: number;
+      expected: number;
+      counted: number;
+      difference: number;
+    }[];
+    reason: string | null;
+  }>;
+  /** Close a till. By its own person. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required, and the refusal has the `balances`. Scope: transactions:write. */
+  closeTill(input: { till_id: string; counted: { currency: string; amount: number }[]; reason?: string | null }, options?: CallOptions): Promise<{
+    till_id: string;
+    actor: string;
+    status: 'Open' | 'Closed';
+    opened_at: string;
+    opening: { currency: string; amount: number }[];
+    closed_at: string | null;
+    balances: {
+      currency: string;
+      opening: number;
+      cash_in: number;
+      cash_in_count: number;
+      cash_out: number;
+      cash_out_count: number;
+      expected: number;
+      counted: number;
+      difference: number;
+    }[];
+    reason: string | null;
   }>;
   /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;

@@ -27,6 +27,7 @@ import { staffDayEndpoints } from './staff-days.ts';
 import { statementEndpoints } from './statements.ts';
 import { statisticsEndpoints } from './statistics.ts';
 import type { EndpointRow } from './subject.ts';
+import { tillEndpoints } from './tills.ts';
 import { timelineEndpoints } from './timeline.ts';
 import { transactionEndpoints } from './transactions.ts';
 import { transferEndpoints } from './transfers.ts';
@@ -83,6 +84,7 @@ const rows = {
   ...timelineEndpoints,
   ...statisticsEndpoints,
   ...staffDayEndpoints,
+  ...tillEndpoints,
   ...operationsEndpoints,
   ...auditEndpoints,
   ...deadLetterEndpoints,

@@ -16,6 +16,7 @@ export const ids = {
   batch: `bat_${bits(3)}`,
   webhook: `whk_${bits()}`,
   delivery: `dlv_${'0'.repeat(28)}1a2b`,
+  till: `til_${bits()}`,
   request: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 } as const;
 

@@ -24,6 +24,7 @@ export const idPrefix = {
   batch: 'bat',
   webhook: 'whk',
   delivery: 'dlv',
+  till: 'til',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;
@@ -41,6 +42,7 @@ const resourceKinds = [
   'batch',
   'webhook',
   'delivery',
+  'till',
 ] as const satisfies IdKind[];
 
 export type ResourceKind = (typeof resourceKinds)[number];

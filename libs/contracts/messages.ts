@@ -22,6 +22,7 @@ import { searchMessages } from './search.ts';
 import { staffDayMessages } from './staff-days.ts';
 import { statementMessages } from './statements.ts';
 import { statisticsMessages } from './statistics.ts';
+import { tillMessages } from './tills.ts';
 import { timelineMessages } from './timeline.ts';
 import type { TopicName } from './topics.ts';
 import { transactionMessages } from './transactions.ts';
@@ -59,6 +60,7 @@ export const messages = {
   ...timelineMessages,
   ...statisticsMessages,
   ...staffDayMessages,
+  ...tillMessages,
   ...bookMessages,
   ...dayMessages,
   ...webhookMessages,

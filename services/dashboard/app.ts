@@ -28,6 +28,7 @@ import { addOperations } from './pages/operations.ts';
 import { addReversal } from './pages/reversal.ts';
 import { addSignIn } from './pages/sign-in.ts';
 import { addStatement } from './pages/statement.ts';
+import { addTills } from './pages/tills.ts';
 import { addHome, addToday } from './pages/today.ts';
 import { addTransactions } from './pages/transactions.ts';
 import { addWebhooks } from './pages/webhooks.ts';
@@ -78,6 +79,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
   addDays,
   addOperations,
   addApprovals,
+  addTills,
   addAudit,
 ];
 

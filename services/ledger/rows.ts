@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits } from '#libs/contracts/ids.ts';
+import type { Till } from '#libs/contracts/tills.ts';
 import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AccountState, EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
@@ -238,3 +239,13 @@ export const placed = `halved (account_id, time, low, high) as (
   ), placed as (
     select account_id, time, low as sequence from halved where low = high
   )`;
+
+export const tillColumns = 'till_id, actor, opened_at, opening, closed_at, balances, reason';
+/** A row of `tills`. */
+export type TillRow = Omit<Till, 'status'>;
+
+export function toTill(row: TillRow): Till {
+  const { till_id, actor, opened_at, opening, closed_at, balances, reason } = row;
+  const status = closed_at === null ? 'Open' : 'Closed';
+  return { till_id: prefixed('til', till_id), actor, status, opened_at, opening, closed_at, balances, reason };
+}

@@ -54,6 +54,8 @@ async function waitingApproval(): Promise<string> {
   return asked.data<{ approval_id: string }>().approval_id;
 }
 const placeHold = (): Promise<Answer> => staff.post(`/accounts/${account.account_id}/holds`, { amount: 1 });
+/** Refused if the person has one already. */
+const openTill = (): Promise<Answer> => staff.post('/tills', { counted: [{ currency: 'USD', amount: 1 }] });
 /** No server listens at this address. */
 const receiver = 'http://127.0.0.1:9/';
 const newWebhookId = async () =>
@@ -108,6 +110,12 @@ const writes: Record<Write, () => Promise<Answer>> = {
       .post('/admin/sign-outs', { session_id: `ses_${'a'.repeat(32)}` }),
   set_account_limits: () => staff.send('PUT', `/accounts/${account.account_id}/limits`, { body: {} }),
   close_day: () => staff.post('/admin/day-closings', { date: '2026-01-01' }),
+  open_till: () => openTill(),
+  close_till: async () => {
+    await openTill();
+    const [till] = (await staff.get('/tills?status=Open')).list<{ till_id: string }>();
+    return staff.post(`/tills/${till?.till_id}/closing`, { counted: [{ currency: 'USD', amount: 2 }], reason: 'x' });
+  },
   verify_books: () => staff.post('/admin/verifications'),
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
   reject_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/rejection`, { reason: 'x' }),

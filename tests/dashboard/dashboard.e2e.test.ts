@@ -7,6 +7,7 @@ import { testDesk } from './desk.ts';
 import { testFinding, testTransaction } from './finding.ts';
 import { useRecords } from './records.ts';
 import { testSignIn, testSignOut } from './sign-in.ts';
+import { testYourDay } from './your-day.ts';
 
 /**
  * Tests the dashboard as the staff of a branch use it, with a real browser, a real issuer, and two gateways.
@@ -23,5 +24,6 @@ describeInBrowser('the dashboard of a branch', () => {
   testDesk(dashboard, records);
   testClients(dashboard);
   testCounter(dashboard);
+  testYourDay(dashboard);
   testSignOut(dashboard);
 });

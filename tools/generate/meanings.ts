@@ -23,6 +23,7 @@ import { staffDayMeanings } from '#libs/contracts/staff-days.ts';
 import { statementMeanings } from '#libs/contracts/statements.ts';
 import { statisticsMeanings } from '#libs/contracts/statistics.ts';
 import { example, type Meanings, meaning } from '#libs/contracts/subject.ts';
+import { tillMeanings } from '#libs/contracts/tills.ts';
 import { timelineMeanings } from '#libs/contracts/timeline.ts';
 import { transactionMeanings } from '#libs/contracts/transactions.ts';
 import { transferMeanings } from '#libs/contracts/transfers.ts';
@@ -271,6 +272,7 @@ const subjects = [
   timelineMeanings,
   statisticsMeanings,
   staffDayMeanings,
+  tillMeanings,
   operationsMeanings,
   auditMeanings,
   deadLetterMeanings,

@@ -235,6 +235,10 @@ export interface Column<Row> {
   sort?: { direction: 'ascending' | 'descending'; href: string } | undefined;
 }
 
+/** Says how many postings these are. `count`: as the API returns it. */
+export const countText = (count: number | string): string =>
+  String(count) === '1' ? '1 posting' : `${count} postings`;
+
 /** A column of numbers. */
 export const numeric = <Row>(title: string, show: Column<Row>['show']): Column<Row> => ({
   title,

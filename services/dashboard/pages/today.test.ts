@@ -122,11 +122,22 @@ describe('the day of the person', () => {
     batch_items: 12,
     customers: [{ client_id: ids.client, account_id: ids.account, served_at: samples.client.created_at }],
   };
+  const till = {
+    till_id: `til_${'b'.repeat(32)}`,
+    actor: `jwt:${issuer}|ada`,
+    status: 'Open',
+    opened_at: samples.client.created_at,
+    opening: [{ currency: 'KES', amount: '5000.00' }],
+    closed_at: null,
+    balances: [],
+    reason: null,
+  };
   const clerk = 'transactions:write transactions:read clients:read accounts:read';
 
   it('is the first page of who works at the counter, under the search, which has the focus', async () => {
     answers = {
       get_staff_day: ok(day),
+      list_tills: ok({ items: [till] }),
       list_approvals: ok({ items: [asked] }),
       list_clients: ok({ items: [samples.client] }),
       list_accounts: ok({ items: [samples.master] }),
@@ -145,18 +156,22 @@ describe('the day of the person', () => {
     const from = new Date().toISOString().slice(0, 10);
     const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });
     expect(body).toContain(`/admin/ui/transactions?${filters.toString().replaceAll('&', '&amp;')}`);
+    expect(body).toContain(`<a href="/admin/ui/tills/${till.till_id}/close">count and close it</a>`);
     expect(body).not.toContain('Go to');
   });
 
   it('shows what it knows, and no names or links without the scopes', async () => {
-    answers = { get_staff_day: ok(day), list_approvals: ok({ items: [] }) };
+    answers = { get_staff_day: ok(day), list_tills: ok({ items: [] }), list_approvals: ok({ items: [] }) };
     const { body } = await made.signedIn('transfers:write').get('/admin/ui');
     expect(body).not.toMatch(/href="\/admin\/ui\/(transactions|clients)/);
     expect(body).toContain('None of your actions needed a second person.');
     answers = {};
     const unknown = await made.signedIn(clerk).get('/admin/ui');
     expect([unknown.statusCode, unknown.body.includes('What you posted cannot be shown now')]).toEqual([200, true]);
-    answers = { get_staff_day: ok({ ...day, totals: [], refused: 0, batch_items: 0, customers: [] }) };
-    expect((await made.signedIn(clerk).get('/admin/ui')).body).toContain('You have posted nothing today.');
+    const nothing = { ...day, totals: [], refused: 0, batch_items: 0, customers: [] };
+    answers = { get_staff_day: ok(nothing), list_tills: ok({ items: [] }) };
+    const empty = (await made.signedIn(clerk).get('/admin/ui')).body;
+    expect(empty).toContain('You have posted nothing today.');
+    expect(empty).toContain('<a href="/admin/ui/tills/open">count and open it</a>');
   });
 });

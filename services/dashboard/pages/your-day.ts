@@ -5,10 +5,11 @@ import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
-import { emptyState, idLink, notice, numeric, pill, resourceLink, showTime, table } from '../html/show.ts';
+import { countText, emptyState, idLink, notice, numeric, pill, resourceLink, showTime, table } from '../html/show.ts';
 import { readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
 import { clientName } from './client-views.ts';
+import { showYourTill } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';
 
 /** What the person who looks at the first page has posted today, and what became of their requests. */
@@ -17,8 +18,9 @@ const requestsShown = 5;
 
 export async function showYourDay(visit: PageRequest): Promise<Html> {
   const { api } = visit;
-  const [day, requests] = await Promise.all([
+  const [day, till, requests] = await Promise.all([
     known(api.get<StaffDay>('/admin/staff-day')),
+    visit.person.scopes.has('transactions:write') && showYourTill(visit),
     known(api.get<Approval[]>(`/admin/approvals?requested_by=me&limit=${requestsShown}`)),
   ]);
   const [posted, customers, asked] = await Promise.all([
@@ -26,7 +28,7 @@ export async function showYourDay(visit: PageRequest): Promise<Html> {
     day && showCustomers(visit, day.data),
     requests && showRequests(visit, requests.data),
   ]);
-  return html`<h2>Your day</h2>${posted}<div class="halves">${asked}${customers}</div>`;
+  return html`<h2>Your day</h2>${posted}${till}<div class="halves">${asked}${customers}</div>`;
 }
 
 function showPosted({ actor, now, person }: PageRequest, { totals, refused, batch_items }: StaffDay): Html {
@@ -39,8 +41,7 @@ function showPosted({ actor, now, person }: PageRequest, { totals, refused, batc
   type Total = StaffDay['totals'][number];
   const money = (title: string, field: 'cash_in' | 'cash_out' | 'transferred') =>
     numeric<Total>(title, (total) => {
-      const count = Number(total[`${field}_count`]);
-      return html`${moneyText(total[field], total.currency)} <span class="quiet whole">${count === 1 ? '1 posting' : `${count} postings`}</span>`;
+      return html`${moneyText(total[field], total.currency)} <span class="quiet whole">${countText(total[`${field}_count`])}</span>`;
     });
   const lines = [
     Number(refused) > 0 && html`${list(`${refused} refused`, { status: 'Failed' })}`,

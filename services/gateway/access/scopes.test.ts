@@ -78,6 +78,13 @@ const table: Record<string, string[]> = {
   'GET /admin/transactions/:transaction_id/timeline': ['audit:read', 'transactions:read'],
   'GET /admin/posting-statistics': ['books:read'],
   'GET /admin/posting-totals': ['books:read'],
+  'GET /admin/approval-rules': [],
+  // Of another person: books:read.
+  'GET /admin/staff-day': [],
+  'GET /tills': [],
+  'GET /tills/:till_id': [],
+  'POST /tills': ['transactions:write'],
+  'POST /tills/:till_id/closing': ['transactions:write'],
   'GET /admin/operations': ['books:read'],
   'POST /admin/verifications': ['books:read'],
   'GET /admin/audit': ['audit:read'],
@@ -115,6 +122,9 @@ const ofTheBank = [
 
 /** The other endpoints that refuse a credential bound to one client. */
 const notForBound = [
+  'GET /admin/staff-day',
+  'GET /tills',
+  'GET /tills/:till_id',
   'POST /clients',
   'POST /clients/:client_id/notes',
   'GET /clients/:client_id/notes',

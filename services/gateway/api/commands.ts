@@ -21,6 +21,7 @@ import { holdPlanners } from './hold-commands.ts';
 import { answered, combineChecks } from './operations.ts';
 import { type Input, type Planners, planCreate, planFor } from './plan.ts';
 import { queryAfterPendingCommands } from './reads.ts';
+import { tillPlanners } from './staff.ts';
 import { webhookPlanners } from './webhooks.ts';
 
 export interface CommandDependencies {
@@ -80,6 +81,7 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
     ...moneyPlanners,
     ...reversalPlanners(dependencies),
     ...holdPlanners,
+    ...tillPlanners,
     ...deadLetterPlanners,
     ...bookPlanners(dependencies),
     ...keyPlanners(dependencies),

@@ -73,6 +73,7 @@ const paths = {
   hold_id: '/holds',
   key_id: '/admin/api-keys',
   webhook_id: '/webhooks',
+  till_id: '/tills',
 };
 
 /** Plans a command that creates a resource, whose id has these bits and is also that of the command. */

@@ -163,6 +163,7 @@ const createdOn = {
   get_transfer: ['ledger.commands', 'ledger.batches'],
   get_batch: ['ledger.batches'],
   get_hold: ['ledger.commands'],
+  get_till: ['ledger.commands'],
   get_client: ['accounts.commands'],
   get_account: ['accounts.commands'],
   get_api_key: ['accounts.commands'],

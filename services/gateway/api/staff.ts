@@ -2,7 +2,10 @@ import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import type { Caller } from '../access/caller.ts';
 import { refuse, refuseViolations } from '../http/errors.ts';
-import { type ReadDependencies, type ReadInput, readOne } from './reads.ts';
+import { pathId } from '../http/unknown-ids.ts';
+import { requireData } from './answer.ts';
+import { type Planners, planCreate, planFor } from './plan.ts';
+import { type Page, queryById, type ReadDependencies, type ReadInput, readOne, readPage } from './reads.ts';
 
 /** Reads of what a person has posted (contract: tills): their own without a further scope, that of others with books:read. */
 
@@ -20,4 +23,38 @@ export function readStaffDay(input: ReadInput, deps: ReadDependencies): Promise<
   const { query, origin } = input;
   const actor = requirePerson(origin.caller, query['actor']);
   return readOne('get_staff_day', { ...input, query: { ...query, actor } }, deps) as Promise<StaffDay>;
+}
+
+/** A till is opened and closed by its person. */
+function requireSelf({ actor }: Caller): void {
+  if (!isPerson(actor)) throw refuse('insufficient_scope', 'a till belongs to a person: API keys have none');
+}
+
+export const tillPlanners = {
+  open_till({ body, bits, caller }) {
+    requireSelf(caller);
+    return planCreate('till_id', bits, (till_id) => ({ till_id, counted: body.counted }));
+  },
+  close_till(input) {
+    requireSelf(input.caller);
+    const { counted, reason = null } = input.body;
+    return planFor('till_id', input, (till_id) => ({ till_id, counted, reason }));
+  },
+} satisfies Partial<Planners>;
+
+/** A till of another person is not found without books:read. */
+export async function readTill({ params, origin }: ReadInput, { forwarder }: ReadDependencies) {
+  const till_id = pathId('till_id', params);
+  const till = requireData(await queryById('get_till', { till_id }, till_id, origin, forwarder));
+  const { actor, scopes } = origin.caller;
+  if (till.actor === actor || scopes.has('books:read')) return till;
+  throw refuse('till_not_found', `till ${till_id} not found`);
+}
+
+export function readTills(input: ReadInput, deps: ReadDependencies): Promise<Page> {
+  const { query, origin } = input;
+  const { caller } = origin;
+  const isOfAll = query['actor'] === undefined && caller.scopes.has('books:read');
+  const actor = isOfAll ? undefined : requirePerson(caller, query['actor']);
+  return readPage('list_tills', { ...input, query: { ...query, ...(actor !== undefined && { actor }) } }, deps);
 }

@@ -14,14 +14,22 @@ const shownFields: { [N in CommandName]?: string[] } = {
   release_hold: ['hold_id'],
   close_day: ['date'],
   set_account_limits: ['account_id', ...limitNames],
+  open_till: ['counted'],
+  close_till: ['till_id', 'counted'],
 };
 
 /** Audited whoever requests them. */
-const alwaysAudited: ReadonlySet<CommandName> = new Set(['reverse_transaction', 'close_day', 'set_account_limits']);
+const alwaysAudited: ReadonlySet<CommandName> = new Set([
+  'reverse_transaction',
+  'close_day',
+  'set_account_limits',
+  'open_till',
+  'close_till',
+]);
 
 /**
  * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
- * reversals, closings of days, and changes of limits are audited. Deposits, withdrawals, transfers, batches, and changes of
+ * reversals, closings of days, changes of limits, and tills are audited. Deposits, withdrawals, transfers, batches, and changes of
  * holds are audited if a staff user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
  * Accounts audits openings and status changes.
  */
@@ -54,6 +62,8 @@ function auditedResource({ name, data, context }: Command): string {
       return data.account_id;
     case 'create_batch':
       return data.batch_id;
+    case 'close_till':
+      return data.till_id;
     case 'close_day':
       return data.date;
     default:

@@ -18,6 +18,7 @@ import {
   readClockAndKnownIds,
   readTakenNumbers,
 } from './store.ts';
+import { lockTills } from './till-store.ts';
 
 /** The accounts, holds, and transactions that the commands of a batch name, collected before anything is locked. */
 interface Named {
@@ -42,11 +43,12 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const currencies = cashCurrencies(named);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
-  const [customers, slots, posted, { now, known, closed }, reversals, deadLettered, outcomes, takenNumbers] =
+  const [customers, slots, posted, tills, { now, known, closed }, reversals, deadLettered, outcomes, takenNumbers] =
     await Promise.all([
       lockAccounts(client, [...touchedAccounts(named), ...ids]),
       lockSystemAccounts(client, cash, currencies, slot),
       lockPosted(client, commands),
+      lockTills(client, singles),
       readClockAndKnownIds(client, singles.filter(isPosting).map(recordId)),
       readReversals(client, reversedBy(singles)),
       readDeadLettered(client, unknownOriginals(named)),
@@ -77,6 +79,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
     limitsChanged: new Set(),
+    tills,
     expired: [],
     closed,
     now,
@@ -192,8 +195,7 @@ function touchedAccounts({ singles, originals, holdAccounts }: Named): string[] 
   for (const { name, data } of singles) {
     if (name === 'create_transfer') ids.add(data.from_account_id).add(data.to_account_id);
     else if (name === 'capture_hold') data.to_account_id !== null && ids.add(data.to_account_id);
-    else if (name !== 'reverse_transaction' && name !== 'release_hold' && name !== 'close_day')
-      ids.add(data.account_id);
+    else if ('account_id' in data) ids.add(data.account_id);
   }
   for (const original of originals) {
     ids.add(original.account_id);

@@ -137,7 +137,9 @@ function ownIdsAreSound({ name, data, context }: SingleCommand): boolean {
   if (!isSound(context)) return false;
   if (name === 'create_transfer') return isId('transfer', data.transfer_id);
   if (name === 'place_hold') return isId('hold', data.hold_id);
-  if (name === 'release_hold' || name === 'set_account_limits' || name === 'close_day') return true;
+  if (name === 'release_hold' || name === 'set_account_limits' || name === 'close_day' || name === 'close_till')
+    return true;
+  if (name === 'open_till') return isId('till', data.till_id);
   if (name === 'open_ledger_account') return isId('account', data.account_id) && isId('client', data.client_id);
   if (name === 'change_ledger_account_status') return isId('transition', data.transition_id);
   return isId('transaction', data.transaction_id);

@@ -25,6 +25,7 @@ import {
   updateStatuses,
   writeBatch,
 } from './store.ts';
+import { writeTills } from './till-store.ts';
 
 /** How often a batch is repeated after a violation of one of these indexes. */
 const maxCollisions = 10;
@@ -40,6 +41,8 @@ export const uniqueIndexes: readonly string[] = [
   'accounts_pkey',
   'accounts_account_number_key',
   'holds_pkey',
+  'tills_pkey',
+  'tills_open',
 ];
 
 /** The committed result of a batch. */
@@ -173,6 +176,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     writeLimits(client, [...books.limitsChanged]),
     audits.length > 0 && insertAudits(client, audits),
     writePosted(client, books.posted),
+    writeTills(client, books.tills),
     // Only repeats: their records may have been committed without the standby.
     transactions.length + kept.length === 0 && requireReplication(client),
   ]);

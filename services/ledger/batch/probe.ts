@@ -20,14 +20,17 @@ export function probe(pool: Pool, slot: number): Promise<void> {
 }
 
 function probingBatches(): Command[][] {
-  const [account_id, hold_id, transfer_id, batch_id] = [
+  const [account_id, hold_id, transfer_id, batch_id, till_id] = [
     newId('account'),
     newId('hold'),
     newId('transfer'),
     newId('batch'),
+    newId('till'),
   ];
   const [deposit, withdrawal, reversal] = [newId('transaction'), newId('transaction'), newId('transaction')];
   const text = 'probe';
+  // A person, whose postings are in more tables than those of API keys. No other has a till open at the same time.
+  const actor = `jwt:probe|${bits()}`;
   const [description, reference] = [text, text];
   const none = { currency: null, description: null, reference: null };
   const names = { external_id: text, metadata: { probe: text } };
@@ -38,7 +41,7 @@ function probingBatches(): Command[][] {
     time: new Date().toISOString(),
     subject: account_id,
     request_id: text,
-    actor: text,
+    actor,
     // Audited as the commands of staff are.
     staff: 'true',
     idempotency_key: text,
@@ -87,6 +90,8 @@ function probingBatches(): Command[][] {
     release_hold: as('release_hold', { hold_id }),
     set_account_limits: as('set_account_limits', { account_id, per_day_out: '9' }),
     close_day: as('close_day', { date: '2000-01-01' }),
+    open_till: as('open_till', { till_id, counted: [{ currency: 'USD', amount: '1' }] }, till_id),
+    close_till: as('close_till', { till_id, counted: [{ currency: 'USD', amount: '2' }], reason: text }),
     reverse_transaction: as(
       'reverse_transaction',
       { transaction_id: reversal, reverses_transaction_id: deposit, reason: text },
@@ -99,10 +104,17 @@ function probingBatches(): Command[][] {
     }),
   };
   // What an earlier batch has written is changed by other statements than what is written with the change.
-  const { capture_hold, close_day, release_hold, reverse_transaction, change_ledger_account_status, ...first } =
-    commands;
+  const {
+    capture_hold,
+    close_day,
+    close_till,
+    release_hold,
+    reverse_transaction,
+    change_ledger_account_status,
+    ...first
+  } = commands;
   return [
     Object.values(first),
-    [capture_hold, close_day, release_hold, reverse_transaction, change_ledger_account_status],
+    [capture_hold, close_day, close_till, release_hold, reverse_transaction, change_ledger_account_status],
   ];
 }

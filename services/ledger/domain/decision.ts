@@ -23,6 +23,8 @@ import {
   toTransfer,
 } from './records.ts';
 
+import { type Tills, takeCash } from './tills.ts';
+
 /** The input and output of decisions. Pure. */
 type SingleName =
   | 'create_transaction'
@@ -34,7 +36,9 @@ type SingleName =
   | 'set_account_limits'
   | 'open_ledger_account'
   | 'change_ledger_account_status'
-  | 'close_day';
+  | 'close_day'
+  | 'open_till'
+  | 'close_till';
 export type CommandName = Command['name'];
 
 export type SingleCommand = {
@@ -76,6 +80,7 @@ export interface Books {
   heldAmountChanged: Set<AccountState>;
   /** The accounts whose limits, or what has left them on this day, the batch changed. */
   limitsChanged: Set<AccountState>;
+  tills: Tills;
   /** Holds that expired before the first decision. */
   expired: HoldChange[];
   /** The last closed day, or null. */
@@ -298,6 +303,7 @@ export function complete(
     if (record.reverses_transaction_id !== null)
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
+  takeCash(primary, legs, minor, books);
   return { reply: replyFromRecord(name, primary), transactions: records, entries };
 }
 

@@ -22,6 +22,7 @@ import { setLimits } from './limits.ts';
 import { moveBetween, moveCash, payout } from './movement.ts';
 import type { Failure } from './records.ts';
 import { reverseTransaction } from './reversal.ts';
+import { closeTill, openTill } from './tills.ts';
 
 /**
  * Decides commands. The input is commands and locked state; the output is entries or refusals. Pure: no I/O, no
@@ -67,6 +68,10 @@ export function decide(command: Command, books: Books): Decision {
         replayedWaiting(command, books) ??
         remembered(command, closeDay(command, books), books)
       );
+    case 'open_till':
+      return replayedStep(command, books) ?? remembered(command, openTill(command, books), books);
+    case 'close_till':
+      return replayedStep(command, books) ?? remembered(command, closeTill(command, books), books);
     case 'create_batch':
       return remembered(command, decideBatch(command, books, decideItem), books);
     case 'change_ledger_account_status':

@@ -189,6 +189,33 @@ create table posted_without_approval (
   primary key (actor, currency)
 );
 
+-- What a person has in cash between two counts. The figures of a closing are stored as they were.
+create table tills (
+  till_id   uuid primary key,
+  actor     text collate "C" not null,
+  opened_at timestamptz(3) not null,
+  opening   json not null,
+  closed_at timestamptz(3) check (closed_at >= opened_at),
+  balances  json not null,
+  reason    text
+);
+
+create unique index tills_open on tills (actor) where closed_at is null;
+create index tills_by_time on tills (opened_at, till_id);
+create index tills_by_person on tills (actor, opened_at, till_id);
+
+-- The postings in cash that a till has taken: those of its person while it was open.
+create table till_postings (
+  till_id        uuid not null references tills,
+  transaction_id uuid not null,
+  currency       text not null,
+  direction      text not null check (direction in ('in', 'out')),
+  amount_minor   bigint not null check (amount_minor > 0),
+  primary key (till_id, transaction_id)
+);
+
+create unique index till_postings_once on till_postings (transaction_id);
+
 -- Callers' batches. Their outcomes are commands, and their items are transactions, whose ids are derived from the batch's id.
 create table batches (
   command_id      uuid primary key references commands,
@@ -249,6 +276,19 @@ create trigger dated_entries_append_only before update or delete or truncate on 
 alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
 alter table dated_entries enable always trigger dated_entries_append_only;
+
+create trigger till_postings_append_only before update or delete or truncate on till_postings for each statement execute function refuse_change();
+create trigger tills_stay before delete or truncate on tills for each statement execute function refuse_change();
+alter table till_postings enable always trigger till_postings_append_only;
+alter table tills enable always trigger tills_stay;
+
+create function refuse_closed_till() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+begin
+  raise exception 'ledger.tills: % is closed', old.till_id using errcode = 'restrict_violation';
+end $$;
+
+create trigger tills_closed_once before update on tills for each row when (old.closed_at is not null) execute function refuse_closed_till();
+alter table tills enable always trigger tills_closed_once;
 
 -- A hold that is no longer Active does not change, and nothing captured is given back.
 create function refuse_ended_hold() returns trigger language plpgsql set search_path = ledger, pg_temp as $$

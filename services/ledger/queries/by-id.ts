@@ -109,7 +109,7 @@ function toResult(index: number, record: TransactionRecord | undefined): ItemRes
 const toRequestApproval =
   'a second person must approve this, and nothing was executed: unless an approval of it was requested, send the request again, with the same Idempotency-Key if it had one';
 
-type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
+type Kind = 'transaction' | 'transfer' | 'batch' | 'hold' | 'till';
 
 /**
  * Returns the reply for an id under which the caller sees nothing: there was no such command, or it was refused, or it

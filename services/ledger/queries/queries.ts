@@ -25,6 +25,7 @@ import { searchPostings } from './search.ts';
 import { getStaffDay } from './staff-days.ts';
 import { getStatement } from './statement.ts';
 import { getPostingStatistics, getPostingTotals } from './statistics.ts';
+import { getTill, listTills } from './tills.ts';
 import { getTimeline } from './timeline.ts';
 
 type Handler<N extends MessageName> = (pool: Pool, data: MessageData<N>, context: MessageContext) => Promise<ReplyBody>;
@@ -63,6 +64,8 @@ const queryHandlers = {
   get_posting_statistics: (pool, data, { time }) => getPostingStatistics(pool, data, time),
   get_posting_totals: (pool, data, { time }) => getPostingTotals(pool, data, time),
   get_staff_day: async (pool, data, { time }) => done(await getStaffDay(pool, data, time)),
+  get_till: (pool, { till_id }) => getTill(pool, till_id),
+  list_tills: (pool, data) => listTills(pool, data),
   get_timeline: async (pool, { transaction_id: id }) =>
     found(await getTimeline(pool, id), 'transaction_not_found', `transaction ${id} not found`),
   check_erasure: (pool, data) => checkErasure(pool, data),

@@ -5,6 +5,7 @@ import type { LimitName } from '#libs/contracts/limits.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import { type AccountState, noLimits } from '../domain/records.ts';
+import { noTills } from '../domain/tills.ts';
 
 /** Accounts, books, and commands for tests, identified by small numbers or by the bits of their ids. */
 
@@ -66,6 +67,7 @@ export function testBooks(accounts: AccountState[]): Books {
     changedHolds: new Set(),
     heldAmountChanged: new Set(),
     limitsChanged: new Set(),
+    tills: noTills(),
     expired: [],
     closed: null,
     now,

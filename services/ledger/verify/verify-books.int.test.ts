@@ -101,6 +101,22 @@ beforeAll(async () => {
     statusChange(testAccount(4, 'Savings'), 'Frozen'),
     statusChange(testAccount(4, 'Savings'), 'Inactive'),
   ];
+  await runBatch(pool, [opening(6, 'Savings', '0')], 0);
+  const actor = 'jwt:issuer|person';
+  const counting = { counted: [{ currency: 'USD', amount: '3.03' }] };
+  const ofTill = (n: number, command: object) =>
+    ({ ...command, context: testContext(n, { message_id: `cmd_${testBits(n)}`, actor }) }) as Command;
+  const till_id = formatId('till', testBits(80));
+  await runBatch(pool, [ofTill(80, { name: 'open_till', data: { ...counting, till_id } })], 0);
+  await runBatch(
+    pool,
+    [
+      cash('Deposit', testAccount(6, 'Savings'), '3.03', { actor }),
+      cash('Withdrawal', testAccount(6, 'Savings'), '1.01', { actor }),
+    ],
+    0,
+  );
+  await runBatch(pool, [ofTill(81, { name: 'close_till', data: { ...counting, till_id, reason: 'spent' } })], 0);
   const { replies } = await runBatch(pool, later, 0);
   expect(replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code))).toEqual([
     ...Array(5).fill('done'),
@@ -123,7 +139,7 @@ async function broken(statements: string): Promise<string[]> {
   const client = await pool.connect();
   try {
     await client.query(
-      `begin; ${['entries', 'transactions', 'dated_entries', 'holds'].map((table) => `alter table ${table} disable trigger all`).join('; ')}; ${statements}`,
+      `begin; ${['entries', 'transactions', 'dated_entries', 'holds', 'tills', 'till_postings'].map((table) => `alter table ${table} disable trigger all`).join('; ')}; ${statements}`,
     );
     return (await checkBooks(client)).map(({ rule }) => rule);
   } finally {
@@ -164,6 +180,10 @@ const [
   holdReplies,
   accountReplies,
   valueDates,
+  ,
+  ,
+  tillPostings,
+  tillFigures,
 ] = bookRules;
 
 type Legs = [account: string, direction: 'credit' | 'debit', reverses?: string][];
@@ -584,6 +604,18 @@ const violations: [string, (string | undefined)[], string][] = [
     'entries with another value date than their transaction',
     [valueDates],
     'update dated_entries set effective_date = effective_date - 1',
+  ],
+  [
+    'a posting that is in a till the other way round',
+    [tillPostings, tillFigures],
+    "update till_postings set direction = 'in'",
+  ],
+  ['a posting of another person in a till', [tillPostings], "update tills set actor = 'jwt:issuer|other'"],
+  ['a till that was closed with a posting less', [tillFigures], "delete from till_postings where direction = 'out'"],
+  [
+    'a till whose difference is not what was counted',
+    [tillFigures],
+    `update tills set balances = replace(balances::text, '"difference":"-2.02"', '"difference":"0.00"')::json`,
   ],
   ['a value date of no entry', [valueDates], `insert into dated_entries values (${account(1)}, 999, '2026-01-01')`],
 ];

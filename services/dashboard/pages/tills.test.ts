@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ok, samples } from '../../gateway/test/test-app.ts';
+import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
+
+/** Tills without a browser: what their forms read and send, and what is shown when the bank refuses. */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+let answers: Answers = {};
+
+beforeAll(async () => {
+  made = await testDashboard(answering(() => answers));
+});
+afterAll(() => made.app.close());
+
+const till_id = `til_${'a'.repeat(32)}`;
+const open = {
+  till_id,
+  actor: `jwt:${issuer}|ada`,
+  status: 'Open',
+  opened_at: samples.client.created_at,
+  opening: [{ currency: 'KES', amount: '5000.00' }],
+  closed_at: null,
+  balances: [],
+  reason: null,
+};
+const balance = {
+  currency: 'KES',
+  opening: '5000.00',
+  cash_in: '10.00',
+  cash_in_count: 1,
+  cash_out: '0.00',
+  cash_out_count: 0,
+  expected: '5010.00',
+  counted: '5000.00',
+  difference: '-10.00',
+};
+const closed = { ...open, status: 'Closed', closed_at: open.opened_at, balances: [balance], reason: 'lost <b>' };
+const day = { actor: open.actor, on: '2026-01-02', totals: [], refused: 0, batch_items: 0, customers: [] };
+const sent = (name: string) =>
+  made.sent
+    .filter(({ headers }) => headers['ce_type'] === `corebanking.command.${name}.v1`)
+    .map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
+const text = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+
+describe('a till', () => {
+  it.each([
+    ['5,000 KES', [{ currency: 'KES', amount: '5000' }]],
+    [
+      'kes 0; 12,5 USD;',
+      [
+        { currency: 'KES', amount: '0' },
+        { currency: 'USD', amount: '12.5' },
+      ],
+    ],
+    [
+      'JPY 1,000\n0.125 KWD',
+      [
+        { currency: 'JPY', amount: '1000' },
+        { currency: 'KWD', amount: '0.125' },
+      ],
+    ],
+  ])('is opened with %j', async (others, counted) => {
+    answers = { list_tills: ok({ items: [] }), open_till: ok(open) };
+    const { session, post } = made.signedIn('transactions:write');
+    const answer = await post('/admin/ui/tills/open', { csrf_token: session.csrf, idempotency_key: 'k', others });
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, `/admin/ui/tills/${till_id}?opened`]);
+    expect(sent('open_till').at(-1)).toMatchObject({ counted });
+  });
+
+  it.each([
+    ['', 'Enter what you counted.'],
+    ['5000', 'In “5000” there is no currency, such as KES.'],
+    ['5 XXQ', 'In “5 XXQ” there is no currency'],
+    ['KES 5; KES 6', 'KES is there twice.'],
+    ['-5 KES', 'Enter an amount above 0.'],
+    ['1.5 JPY', 'JPY'],
+    ['KES', 'Enter what you counted, or 0.'],
+  ])('is not opened with %j, and says why at the field', async (others, message) => {
+    answers = { list_tills: ok({ items: [] }) };
+    const before = sent('open_till').length;
+    const { session, post } = made.signedIn('transactions:write');
+    const { statusCode, body } = await post('/admin/ui/tills/open', { csrf_token: session.csrf, others });
+    expect([statusCode, sent('open_till').length]).toEqual([400, before]);
+    expect(/<small id="others-reason">([^<]*)</.exec(body)?.[1]).toContain(message);
+  });
+
+  it('is closed by counting its currencies; a refusal says what is missing, and what differs', async () => {
+    const { session, get, post } = made.signedIn('transactions:write');
+    const total = {
+      currency: 'USD',
+      cash_in: '1.00',
+      cash_in_count: 1,
+      cash_out: '0.00',
+      cash_out_count: 0,
+      net_cash: '1.00',
+      transferred: '0.00',
+      transferred_count: 0,
+    };
+    answers = { get_till: ok(open), get_staff_day: ok({ ...day, totals: [total] }) };
+    const page = `/admin/ui/tills/${till_id}/close`;
+    const form = (await get(page)).body;
+    expect([...form.matchAll(/name="(counted_\w+|others|reason)"/g)].map(([, name]) => name)).toEqual([
+      'counted_KES',
+      'counted_USD',
+      'others',
+      'reason',
+    ]);
+    const fields = {
+      csrf_token: session.csrf,
+      idempotency_key: 'k',
+      counted_KES: '5000',
+      counted_USD: '1',
+      others: '',
+      reason: '',
+    };
+    answers['close_till'] = {
+      ok: false,
+      refusal: { code: 'till_not_counted', message: 'counted lacks JPY', details: { currencies: ['JPY'] } },
+    } as never;
+    const lacking = await post(page, fields);
+    expect([lacking.statusCode, lacking.body.includes('name="counted_JPY"')]).toEqual([400, true]);
+    expect(text(lacking.body)).toContain('Count JPY, too; 0 if there is nothing.');
+    const { currency, expected, counted, difference } = balance;
+    answers['close_till'] = {
+      ok: false,
+      refusal: {
+        code: 'till_difference',
+        message: 'x',
+        details: { balances: [{ currency, expected, counted, difference }] },
+      },
+    } as never;
+    const different = await post(page, fields);
+    expect(different.statusCode).toBe(400);
+    expect(text(different.body)).toMatch(/There is a difference.*KES 5 010\.00 5 000\.00 −10\.00/);
+    expect(different.body).toMatch(/<textarea name="reason"[^>]* required/);
+    answers['close_till'] = ok(closed);
+    const done = await post(page, { ...fields, reason: ' lost ' });
+    expect([done.statusCode, done.headers.location]).toEqual([303, `/admin/ui/tills/${till_id}?closed`]);
+    expect(sent('close_till').at(-1)).toEqual({
+      till_id,
+      counted: [
+        { currency: 'KES', amount: '5000' },
+        { currency: 'USD', amount: '1' },
+      ],
+      reason: 'lost',
+    });
+    answers['get_till'] = ok(closed);
+    expect((await get(page)).headers.location).toBe(`/admin/ui/tills/${till_id}`);
+  });
+
+  it('is shown with its figures, to its person and to people with books:read, and listed', async () => {
+    answers = {
+      get_till: ok(closed),
+      list_tills: ok({ items: [closed, { ...open, till_id: `til_${'b'.repeat(32)}` }] }),
+    };
+    const { body } = await made.signedIn('accounts:read').get(`/admin/ui/tills/${till_id}`);
+    expect(text(body)).toMatch(
+      /Reason lost &lt;b&gt; .*KES 5 000\.00 10\.00 1 posting 0\.00 0 postings 5 010\.00 5 000\.00 −10\.00/,
+    );
+    expect(body).toContain('data-print');
+    answers['get_till'] = ok({ ...closed, actor: 'jwt:x|bob' });
+    expect((await made.signedIn('accounts:read').get(`/admin/ui/tills/${till_id}`)).statusCode).toBe(404);
+    expect((await made.signedIn('books:read').get(`/admin/ui/tills/${till_id}`)).statusCode).toBe(200);
+    const list = (await made.signedIn('books:read').get('/admin/ui/tills')).body;
+    expect(text(list)).toMatch(/−10\.00 KES lost &lt;b&gt;/);
+    expect((await made.signedIn('books:read').get('/admin/ui/tills.csv')).body).toContain('"KES -10.00"');
+  });
+});

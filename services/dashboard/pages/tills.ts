@@ -1,0 +1,300 @@
+import type { FastifyInstance } from 'fastify';
+import { isCurrency, plainMoney } from '#libs/contracts/money.ts';
+import type { StaffDay } from '#libs/contracts/staff-days.ts';
+import type { Till, TillBalance } from '#libs/contracts/tills.ts';
+import { amountText, moneyText } from '#libs/service/formats.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { ApiRefused, known } from '../api.ts';
+import { actorText, showActor } from '../html/actors.ts';
+import { jsonNumber, type TypedAmount, typedLimit } from '../html/amounts.ts';
+import {
+  addFormPage,
+  enteredIdempotencyKey,
+  type Field,
+  showFields,
+  showForm,
+  type Wrong,
+  WrongInput,
+} from '../html/forms.ts';
+import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
+import { addListPage, type List, type Sorting, withChosen } from '../html/lists.ts';
+import { countText, type Fact, facts, notice, numeric, showTime, table, toned } from '../html/show.ts';
+
+/** Tills: opened and closed with a count, printed, and listed. */
+
+const tillsUrl = '/admin/ui/tills';
+const scope = 'transactions:write';
+
+export function addTills(app: FastifyInstance): void {
+  addListPage(app, tillsUrl, { title: 'Tills', scope: null }, tillList, [
+    'till_id',
+    'actor',
+    'opened_at',
+    'closed_at',
+    { title: 'differences', value: differencesOf },
+    'reason',
+  ]);
+  addFormPage(app, `${tillsUrl}/open`, { title: 'Open your till', scope }, { draw: drawOpening, take: open });
+  addPage(app, `${tillsUrl}/:till_id`, { title: 'Till', scope: null }, async (visit) => {
+    const till = await readTill(visit);
+    return { title: `Till of ${actorText(till.actor)}`, content: tillPage(visit, till) };
+  });
+  addFormPage(
+    app,
+    `${tillsUrl}/:till_id/close`,
+    { title: 'Close your till', scope },
+    { draw: drawClosing, take: close },
+  );
+}
+
+const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
+
+/** Says on the first page whether the person's till is open, with the link to close it, or to open one. */
+export async function showYourTill({ api, actor }: PageRequest): Promise<Html> {
+  const mine = new URLSearchParams({ actor, status: 'Open', limit: '1' });
+  const tills = await known(api.get<Till[]>(`/tills?${mine}`));
+  if (!tills) return html``;
+  const [till] = tills.data;
+  const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor }).toString()}">Your tills</a>`;
+  return till
+    ? html`<p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p>`
+    : html`<p>Your till is closed: <a href="${tillsUrl}/open">count and open it</a>. ${all}</p>`;
+}
+
+/** Fields have the currency in their names. */
+const prefix = 'counted_';
+const currenciesIn = (values: URLSearchParams) =>
+  [...values.keys()].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+
+const countField = (currency: string): Field => ({
+  name: `${prefix}${currency}`,
+  label: `Counted, in ${currency}`,
+  inputMode: 'decimal',
+  isRequired: true,
+  maxLength: 40,
+});
+const othersField = (isOnly: boolean): Field => ({
+  name: 'others',
+  label: isOnly ? 'Counted' : 'Other currencies',
+  isRequired: isOnly,
+  maxLength: 500,
+  hint: isOnly ? 'For example 5,000 KES. Several currencies: 5,000 KES; 200 USD.' : 'For example 200 USD; 5,000 JPY.',
+});
+
+/** Returns what was counted by currency. Throws WrongInput with every reason. */
+function readCounts(fields: URLSearchParams) {
+  const wrong: Record<string, string> = {};
+  const counted: { currency: string; amount: unknown }[] = [];
+  const add = (name: string, currency: string, typed: string) => {
+    const amount: TypedAmount = typedLimit(typed, currency) ?? { wrong: 'Enter what you counted, or 0.' };
+    if ('wrong' in amount) wrong[name] = amount.wrong;
+    else if (counted.some((one) => one.currency === currency)) wrong[name] = `${currency} is there twice.`;
+    else counted.push({ currency, amount: jsonNumber(amount.amount) });
+  };
+  for (const currency of currenciesIn(fields).filter(isCurrency))
+    add(`${prefix}${currency}`, currency, fields.get(`${prefix}${currency}`) ?? '');
+  for (const part of (fields.get('others') ?? '').split(/[;\n]/).filter((text) => text.trim() !== '')) {
+    const code = /(?<![A-Za-z])[A-Za-z]{3}(?![A-Za-z])/.exec(part)?.[0] ?? '';
+    const currency = code.toUpperCase();
+    if (isCurrency(currency)) add('others', currency, part.replace(code, ''));
+    else wrong['others'] = `In “${part.trim()}” there is no currency, such as KES.`;
+  }
+  if (Object.keys(wrong).length === 0 && counted.length === 0) wrong['others'] = 'Enter what you counted.';
+  if (Object.keys(wrong).length > 0) throw new WrongInput(wrong);
+  return counted;
+}
+
+/** The fields of these currencies, and one for others. */
+const countFields = (currencies: Iterable<string>): Field[] => {
+  const known = [...new Set(currencies)].sort();
+  return [...known.map(countField), othersField(known.length === 0)];
+};
+
+async function drawOpening(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
+  const last = await known(visit.api.get<Till[]>(`/tills?${new URLSearchParams({ actor: visit.actor, limit: '1' })}`));
+  const currencies = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
+  const form = showForm(
+    visit,
+    { wrong: ofApi(wrong), button: 'Open the till', cancel: '/admin/ui' },
+    showFields(countFields([...currencies, ...currenciesIn(values)]), values, ofApi(wrong)),
+  );
+  return {
+    content: html`<p>Count the cash that you begin with. From then on, deposits and withdrawals that you post are in your till.</p>${form}`,
+  };
+}
+
+/** The API calls all counts `counted`. */
+const ofApi = ({ message, fields = {} }: Wrong): Wrong => {
+  const { counted, ...others } = fields;
+  return counted === undefined ? { message, fields } : { message: counted, fields: others };
+};
+
+async function open(visit: PageRequest): Promise<PageResult> {
+  const counted = readCounts(visit.fields);
+  const { data } = await visit.api.post<Till>('/tills', { counted }, enteredIdempotencyKey(visit));
+  return { redirectTo: `${tillsUrl}/${data.till_id}?opened` };
+}
+
+/** What a closing was refused for: currencies that were not counted, or a difference. */
+interface Objection {
+  currencies?: string[];
+  balances?: Difference[];
+}
+
+async function drawClosing(
+  visit: PageRequest,
+  values: URLSearchParams,
+  wrong: Wrong,
+  { currencies = [], balances }: Objection = {},
+): Promise<PageResult> {
+  const till = await readTill(visit);
+  if (till.closed_at !== null) return { redirectTo: `${tillsUrl}/${till.till_id}` };
+  const day = await known(visit.api.get<StaffDay>('/admin/staff-day'));
+  const moved = (day?.data.totals ?? []).filter(
+    (total) => Number(total.cash_in_count) + Number(total.cash_out_count) > 0,
+  );
+  const all = [...till.opening, ...moved].map(({ currency }) => currency);
+  const reasonField: Field = {
+    name: 'reason',
+    label: 'Reason for the difference',
+    type: 'textarea',
+    isRequired: balances !== undefined,
+    maxLength: 500,
+    ...(balances === undefined && { hint: 'Only if there is one.' }),
+  };
+  const form = showForm(
+    visit,
+    { wrong: ofApi(wrong), button: 'Close the till', cancel: `${tillsUrl}/${till.till_id}` },
+    html`${showFields([...countFields([...all, ...currencies, ...currenciesIn(values)]), reasonField], values, ofApi(wrong))}`,
+  );
+  return {
+    content: html`<p>Count the cash that you have now. The till was opened ${showTime(till.opened_at)} with ${till.opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')}.</p>
+${balances && html`${notice('warning', html`<strong>There is a difference.</strong> Count again, or say why and close the till.`, true)}${differenceTable(balances)}`}
+${currencies.length > 0 && notice('warning', `Count ${currencies.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
+  };
+}
+
+async function close(visit: PageRequest): Promise<PageResult> {
+  const counted = readCounts(visit.fields);
+  const reason = visit.fields.get('reason')?.trim() ?? '';
+  try {
+    const body = { counted, ...(reason !== '' && { reason }) };
+    await visit.api.post(`/tills/${visit.id}/closing`, body, enteredIdempotencyKey(visit));
+    return { redirectTo: `${tillsUrl}/${visit.id}?closed` };
+  } catch (error) {
+    if (!(error instanceof ApiRefused)) throw error;
+    const { code, details } = error.problem;
+    if (code !== 'till_difference' && code !== 'till_not_counted') throw error;
+    return { ...(await drawClosing(visit, visit.fields, {}, details as Objection)), status: 400 };
+  }
+}
+
+type Difference = Pick<TillBalance, 'currency' | 'expected' | 'counted' | 'difference'>;
+const differenceTable = (balances: readonly Difference[]): Html =>
+  table<Difference>(
+    'Difference',
+    [
+      { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
+      numeric('Expected', (row) => moneyText(row.expected, row.currency)),
+      numeric('Counted', (row) => moneyText(row.counted, row.currency)),
+      numeric('Difference', (row) => showDifference(row)),
+    ],
+    balances,
+    '',
+  );
+
+const isNone = (difference: string): boolean => !/[1-9]/.test(difference);
+
+const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference' | 'currency'>): Html =>
+  isNone(difference)
+    ? toned('good', 'done', moneyText(difference, currency))
+    : toned('bad', 'warning', `${difference.startsWith('-') ? '' : '+'}${moneyText(difference, currency)}`);
+
+function tillPage({ query, actor, person }: PageRequest, till: Till): Html {
+  const { till_id, opened_at, opening, closed_at, balances, reason } = till;
+  const isOwn = till.actor === actor && person.scopes.has(scope);
+  const times: Fact[] = [
+    ['Person', showActor(till.actor)],
+    ['Opened', showTime(opened_at)],
+    ['Closed', closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)],
+    ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
+    ['Reason', reason],
+  ];
+  const count = (title: string, field: 'cash_in' | 'cash_out') =>
+    numeric<TillBalance>(
+      title,
+      (row) =>
+        html`${moneyText(row[field], row.currency)} <span class="quiet whole">${countText(row[`${field}_count`])}</span>`,
+    );
+  const money = (title: string, field: 'opening' | 'expected' | 'counted') =>
+    numeric<TillBalance>(title, (row) => moneyText(row[field], row.currency));
+  return html`${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
+    closed_at === null
+      ? html`<p>What it should contain is calculated when it is closed.</p>${isOwn && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
+      : html`${table<TillBalance>(
+          'Till',
+          [
+            { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
+            money('Opened with', 'opening'),
+            count('In', 'cash_in'),
+            count('Out', 'cash_out'),
+            money('Expected', 'expected'),
+            money('Counted', 'counted'),
+            numeric('Difference', showDifference),
+          ],
+          balances,
+          '',
+        )}<div class="paper"><p class="signature">Signature</p></div><p class="actions"><button type="button" class="secondary" data-print hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
+  }`;
+}
+
+const differencesOf = ({ balances }: Till): string =>
+  balances
+    .filter(({ difference }) => !isNone(difference))
+    .map(({ difference, currency }) => `${currency} ${plainMoney(difference, currency)}`)
+    .join('; ');
+
+function tillList(visit: PageRequest): List<Till> {
+  const { person, actor, query } = visit;
+  return {
+    path: '/tills',
+    filters: [
+      ...(person.scopes.has('books:read')
+        ? [{ name: 'actor', label: 'Person', options: withChosen([[actor, 'Me']], query.get('actor'), actorText) }]
+        : []),
+      { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
+    ],
+    show: tillTable,
+    note: 'A till has the deposits and withdrawals that its person posted while it was open; payments from files are in none.',
+  };
+}
+
+const tillTable = (rows: readonly Till[], sort: Sorting): Html =>
+  table<Till>(
+    'Tills',
+    [
+      {
+        title: 'Opened',
+        sort,
+        show: ({ till_id, opened_at }) => html`<a href="${tillsUrl}/${till_id}">${showTime(opened_at)}</a>`,
+      },
+      { title: 'Person', show: ({ actor }) => showActor(actor) },
+      {
+        title: 'Closed',
+        show: ({ closed_at }) => (closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)),
+      },
+      {
+        title: 'Difference',
+        show: ({ balances, closed_at }) => {
+          const different = balances.filter(({ difference }) => !isNone(difference));
+          if (closed_at === null) return '';
+          return different.length === 0
+            ? toned('good', 'done', 'None')
+            : html`${different.map((row) => html`${toned('bad', 'warning', amountText(row.difference, row.currency))} `)}`;
+        },
+      },
+      { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
+    ],
+    rows,
+    'No till matches.',
+  );
