@@ -90,6 +90,12 @@ describe('the day', () => {
 });
 
 describe('the day of the person', () => {
+  // The gateway soon stops to ask services that have not answered.
+  beforeAll(async () => {
+    await made.app.close();
+    made = await testDashboard(({ name }) => answers[name] ?? 'no_reply');
+  });
+
   const asked = {
     approval_id: `apr_${'a'.repeat(32)}`,
     action: 'post_above',
