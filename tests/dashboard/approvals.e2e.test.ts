@@ -162,7 +162,7 @@ describeInBrowser('approvals in the dashboard', () => {
         await page.getByLabel('Amount in').fill(amount);
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { level: 1, name: 'Deposit: is this right?' }).waitFor();
-        const said = /The rule: (.*?)\. Until/.exec(plain(await page.locator('main').innerText()))?.[1];
+        const said = /The rule: (.*)\.$/m.exec(plain(await page.locator('main').innerText()))?.[1];
         expect([amount, said]).toEqual([amount, rule]);
         const button = rule === undefined ? /^Deposit/ : 'Ask for approval';
         await page.getByRole('button', { name: button }).click();

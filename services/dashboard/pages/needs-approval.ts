@@ -85,7 +85,7 @@ export async function announce(visit: PageRequest, asked: Asked | undefined, but
     : {
         says: notice(
           'warning',
-          html`<strong>Needs approval: a second person decides.</strong> The rule: ${why}. Until then, nothing is done.`,
+          html`<strong>Needs approval: a second person decides.</strong> Nothing is done before. The rule: ${why}.`,
         ),
         button: 'Ask for approval',
       };
