@@ -94,6 +94,7 @@ export const operations = {
   getOperations: { method: 'GET', path: '/admin/operations' },
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
+  listAuditActors: { method: 'GET', path: '/admin/audit/actors' },
   listDeadLetters: { method: 'GET', path: '/admin/dead-letters', paged: 'items' },
   getDeadLetter: { method: 'GET', path: '/admin/dead-letters/:dead_letter_id' },
   redriveDeadLetter: { method: 'POST', path: '/admin/dead-letters/:dead_letter_id/redrive' },
@@ -1293,6 +1294,8 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<AuditRecord>;
+  /** List who acted, by name. Returns at most 100 of the persons and keys in the audit log whose name contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete name. Scope: audit:read. */
+  listAuditActors(input?: { q?: string }, options?: CallOptions): Promise<{ actor: string; name: string }[]>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
     topic?: 'ledger.commands.dlq' | 'ledger.batches.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq' | 'webhooks.commands.dlq' | 'webhooks.queries.dlq';

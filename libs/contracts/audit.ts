@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { text } from './texts.ts';
 
 /** The audit log, and security events for a SIEM (contract: audit). */
 
@@ -64,6 +65,14 @@ const listFilters = z.strictObject({
   ...field.page,
 });
 
+/** Somebody who acted: a person, a key, or the bank itself. */
+const auditActorSchema = z.object({
+  actor: z.string(),
+  /** The name of the key, or the subject of the person's token. */
+  name: z.string(),
+});
+export type AuditActor = z.infer<typeof auditActorSchema>;
+
 const freeze = {
   resource_id: example.ids.account,
   details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
@@ -79,6 +88,16 @@ export const auditEndpoints = {
     shape: 'page',
     answers: { freeze },
   },
+  list_audit_actors: {
+    route: 'GET /admin/audit/actors',
+    summary: 'List who acted, by name',
+    scope: 'audit:read',
+    query: z.strictObject({ q: text(1, 255).optional() }),
+    shape: 'list',
+    description:
+      'Returns at most 100 of the persons and keys in the audit log whose name contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete name.',
+    answers: { ada: { actor: 'jwt:https://id.example.com|ada', name: 'ada' } },
+  },
 } satisfies EndpointRows;
 
 export const auditMessages = {
@@ -87,6 +106,7 @@ export const auditMessages = {
    * by audit_id.
    */
   record_audit: message.command('accounts.commands', auditRecordSchema, z.null()),
+  list_audit_actors: message.accounts.query({ q: z.string().optional() }, z.array(auditActorSchema)),
   list_audit: message.accounts.query(message.listRequest(listFilters), message.pageSchema(auditRecordSchema)),
 };
 
@@ -131,6 +151,9 @@ export const auditEvents = {
 
 export const auditMeanings = {
   fields: {
+    'list_audit_actors.q': 'A part of the name, in any case, 1 to 255 characters; default: every actor',
+    'AuditActor.actor': 'The actor, as in audit records',
+    'AuditActor.name': "The name of the key, or the subject of the person's token",
     audit_id: 'The audit record, an opaque string',
     action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
     resource_id: 'Id of the affected resource; null: none',

@@ -71,6 +71,10 @@ export const zoneName = (): string => formats.timeZone;
 function wholeText(digits: string): string {
   return formats.whole ? formats.whole.format(BigInt(digits)) : digits.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
 }
+
+/** Formats a count, with the bank's grouping. */
+export const countText = (count: number | string): string => wholeText(String(count));
+
 export const decimalMark = (): string => formats.marks.get('decimal') ?? '.';
 /** Returns the mark between groups of digits, as people type it. */
 export const groupMark = (): string => formats.marks.get('group') ?? ',';

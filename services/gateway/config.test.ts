@@ -25,6 +25,15 @@ it('all actions need a second person unless the settings say otherwise', () => {
   });
 });
 
+it('actions are separated by commas or blanks, and a refusal says which there are', () => {
+  const named = (FOUR_EYES: string) => loadConfig(gatewayConfig, { ...base, FOUR_EYES }).FOUR_EYES;
+  for (const text of ['reverse,unfreeze', 'reverse unfreeze', 'reverse, unfreeze'])
+    expect(named(text)).toEqual(['reverse', 'unfreeze']);
+  expect(() => named('reverse;unfreeze')).toThrow(
+    /FOUR_EYES: must be all, none, or some of reverse, .*, such as "reverse,unfreeze"; reverse;unfreeze is none of them/,
+  );
+});
+
 it('a currency has one limit', () => {
   const limits = (FOUR_EYES_LIMITS: string) =>
     loadConfig(gatewayConfig, { ...base, FOUR_EYES_LIMITS }).FOUR_EYES_LIMITS;

@@ -58,6 +58,44 @@ const amountLimits = z
   })
   .meta({ title: 'currencies with amounts' });
 
+/** Also checked by `npm start`, before it starts any server. */
+export const fourEyesConfig = {
+  FOUR_EYES: z
+    .string()
+    .transform((text) => text.split(/[\s,]+/).filter((part) => part !== ''))
+    .meta({ title: 'list, separated by commas or blanks' })
+    .pipe(
+      z.array(
+        z.enum(['all', 'none', ...approvalActions], {
+          error: ({ input }) =>
+            `must be all, none, or some of ${approvalActions.join(', ')}, such as "reverse,unfreeze"; ${input} is none of them`,
+        }),
+      ),
+    )
+    .prefault('all')
+    .describe(
+      `Actions of people that a second person must approve: all, none, or some of ${approvalActions.join(', ')}`,
+    ),
+  FOUR_EYES_OFF_REASON: z
+    .string()
+    .trim()
+    .min(10, 'must say why in at least 10 characters')
+    .max(500)
+    .optional()
+    .describe(
+      'Why FOUR_EYES leaves actions out, or FOUR_EYES_LIMITS has a limit above 10^13 minor units. Required then in production, and shown in the dashboard',
+    ),
+  FOUR_EYES_KEYS: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe('on: actions of API keys need approval too, and keys with approvals:write may approve'),
+  FOUR_EYES_LIMITS: amountLimits
+    .optional()
+    .describe(
+      'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; postings in other currencies need one, whatever the amount. What a person posts in a day, a batch, and the captures of a hold count together',
+    ),
+};
+
 export const gatewayConfig = z
   .object({
     ...processConfig,
@@ -149,30 +187,7 @@ export const gatewayConfig = z
       .regex(/^[1-9]\d{0,2}$/, 'must be a calling code of 1 to 3 digits, such as 254')
       .optional()
       .describe('The same by a calling code, such as 254; DEFAULT_COUNTRY takes precedence'),
-    FOUR_EYES: list
-      .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
-      .prefault('all')
-      .describe(
-        `Actions of people that a second person must approve: all, none, or some of ${approvalActions.join(', ')}`,
-      ),
-    FOUR_EYES_OFF_REASON: z
-      .string()
-      .trim()
-      .min(10, 'must say why in at least 10 characters')
-      .max(500)
-      .optional()
-      .describe(
-        'Why FOUR_EYES leaves actions out, or FOUR_EYES_LIMITS has a limit above 10^13 minor units. Required then in production, and shown in the dashboard',
-      ),
-    FOUR_EYES_KEYS: z
-      .enum(['on', 'off'])
-      .default('off')
-      .describe('on: actions of API keys need approval too, and keys with approvals:write may approve'),
-    FOUR_EYES_LIMITS: amountLimits
-      .optional()
-      .describe(
-        'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; postings in other currencies need one, whatever the amount. What a person posts in a day, a batch, and the captures of a hold count together',
-      ),
+    ...fourEyesConfig,
     SECURITY_CONTACT: z
       .string()
       .regex(

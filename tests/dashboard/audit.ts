@@ -18,7 +18,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
         async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0,
       );
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
-      const row = page.getByRole('row', { name: /officer from \S+ Get a client/ });
+      const row = page.getByRole('row', { name: /officer from \S+ See a client/ });
       expect(await row.count()).toBe(1);
       expect(await row.innerText()).toContain(request_id);
       expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(
@@ -51,14 +51,14 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'Create a client' }).first().waitFor();
-      expect(await page.getByRole('link', { name: 'Get a client' }).count()).toBe(0);
+      expect(await page.getByRole('link', { name: 'See a client' }).count()).toBe(0);
       await page.getByLabel('Records of').focus();
       await page.keyboard.type('changes and');
       await page.keyboard.press('Enter');
       await page.waitForURL('**reads=with**');
       const row = page
-        .getByRole('row', { name: /Get a client[\s\S]*Notes on a client/ })
-        .or(page.getByRole('row', { name: /Notes on a client[\s\S]*Get a client/ }));
+        .getByRole('row', { name: /See a client[\s\S]*See the notes on a client/ })
+        .or(page.getByRole('row', { name: /See the notes on a client[\s\S]*See a client/ }));
       await row.first().waitFor();
       await expectFine(page, 'audit-reads');
       expect(complaints).toEqual([]);
@@ -72,6 +72,12 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       expect(new Set(await page.locator('tbody td:nth-child(3) a').allInnerTexts())).toEqual(
         new Set(['Create a client']),
       );
+      await page.goto(ui('/audit'));
+      await page.getByLabel('Who').fill('admin');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/admin/ui/audit?actor=jwt**');
+      await page.getByText('By admin only.').waitFor();
+      await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'key bootstrap' }).first().click();
       await page.waitForURL('**/admin/ui/audit?actor=key**');
       await page.getByLabel('To (day)').fill('2020-01-01');

@@ -56,6 +56,19 @@ test.each([
   expect(await refusal(env)).toMatch(noFolder);
 });
 
+test.each([
+  [
+    { FOUR_EYES: 'reverse;unfreeze' },
+    /FOUR_EYES: must be all, none, or some of .* such as "reverse,unfreeze"; reverse;unfreeze is/,
+  ],
+  [
+    { FOUR_EYES_LIMITS: 'KES=1000' },
+    /FOUR_EYES_LIMITS: must be currencies with amounts, .* "KES:1000000 USD:10000"; KES=1000 is/,
+  ],
+])('%j, before any server is started', async (env, says) => {
+  expect(await refusal({ ...env, HOME: '/dev/null' })).toMatch(says);
+});
+
 test('several servers that do not answer', async () => {
   const said = await refusal({
     KAFKA_BROKERS: `127.0.0.1:${await freePort()}`,

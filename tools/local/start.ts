@@ -9,7 +9,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import { oldestPostgres } from '#libs/postgres/version.ts';
+import { loadToolConfig } from '#libs/service/config.ts';
+import { fourEyesConfig } from '#services/gateway/config.ts';
 import { awaitAll } from './await-all.ts';
 import type { BankSettings } from './bank.ts';
 import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
@@ -157,6 +160,8 @@ async function workingApiKey(local: LocalDir, settings: BankSettings, baseUrl: s
 }
 
 async function startBank(launch: Launch, local: LocalDir): Promise<void> {
+  // Otherwise the gateway would refuse it after the servers have started.
+  loadToolConfig(z.object(fourEyesConfig));
   const counts = {
     ledger: count('LEDGERS'),
     accounts: count('ACCOUNTS'),

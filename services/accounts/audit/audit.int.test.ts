@@ -128,3 +128,27 @@ test('every page of every filter reads a short range of an index', async () => {
     expect(JSON.stringify(root), filter).not.toMatch(/Seq Scan|Rows Removed by Filter":[1-9]\d{2}/);
   }
 });
+
+test('who acted is found by name: keys by theirs, people by their subject, also among more actors than are listed', async () => {
+  const named = async (q?: string) => {
+    const reply = await bank.send('list_audit_actors', q === undefined ? {} : { q });
+    return (reply as { data: { actor: string; name: string }[] }).data.map(({ name }) => name);
+  };
+  const family = newId('key');
+  await bank.owner.query(
+    `insert into api_keys (key_id, family_id, name, scopes, environment, secret_hash, created_at, created_by, expires_at)
+     values ($1, $1, 'Payroll of May', '{keys:manage}', 'live', repeat('0', 64), now(), 'x', now())`,
+    [family],
+  );
+  const insert = (actors: string) =>
+    bank.owner.query(
+      `insert into audit select 'aud_' || md5(actor), now(), actor, 'x', null, 'success', 'r', '{}', null from (${actors}) as actors (actor)`,
+    );
+  await insert(`values ('key:${family}'), ('jwt:https://id.example|Olivia'), ('jwt:https://other.example|oliver')`);
+  expect(await named('OLIV')).toEqual(['oliver', 'Olivia']);
+  expect(await named('payroll')).toEqual(['Payroll of May']);
+  expect(await named('nobody')).toEqual([]);
+  expect(await named()).toHaveLength(100);
+  await insert(`select 'jwt:https://id.example|p' || n from generate_series(1, 2500) n`);
+  expect(await named('Olivia')).toEqual(['Olivia']);
+});

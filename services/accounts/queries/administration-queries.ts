@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
 import type { DeadLetterContent } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
@@ -35,6 +35,29 @@ export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>)
     item: (row: AuditRecord) => row,
   };
   return listTable(pool, source, data);
+}
+
+/**
+ * Each actor is one step in an index, so the number of records does not matter. That of actors is limited; a person whose
+ * complete subject was given is looked up besides, at every issuer of the others.
+ */
+const actorsQuery = `with recursive steps as (
+    (select actor from audit order by actor desc limit 1)
+    union all
+    select (select a.actor from audit a where a.actor < s.actor order by a.actor desc limit 1) from steps s where s.actor is not null
+  ), seen as (select actor from steps where actor is not null limit 2000
+  ), given as (
+    select distinct split_part(actor, '|', 1) || '|' || $1 as actor from seen where actor like 'jwt:%'
+  ), actors as (
+    select actor from seen union select actor from given g where exists (select from audit a where a.actor = g.actor)
+  ), named as (
+    select actor, coalesce(k.name, substring(actor from '^jwt:[^|]*[|](.+)$'), actor) as name from actors
+    left join api_keys k on k.key_id = substring(actor from '^key:(.+)$')
+  )
+  select actor, name from named where $1 is null or position(lower($1) in lower(name)) > 0 order by lower(name), actor limit 100`;
+
+export async function listAuditActors({ pool }: Read, { q }: MessageData<'list_audit_actors'>): Promise<ReplyBody> {
+  return { ok: true, data: (await pool.query<AuditActor>(actorsQuery, [q ?? null])).rows };
 }
 
 export async function listDeadLetters({ pool }: Read, data: MessageData<'list_dead_letters'>): Promise<ReplyBody> {

@@ -28,7 +28,7 @@ import {
   transitionColumns,
 } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
-import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
+import { getDeadLetter, getOperations, listAudit, listAuditActors, listDeadLetters } from './administration-queries.ts';
 import { getApproval, listApprovals } from './approval-queries.ts';
 import { searchRecords } from './search.ts';
 
@@ -57,6 +57,7 @@ export const queryHandlers = {
   get_api_key: getKey,
   count_api_keys: countKeys,
   list_audit: listAudit,
+  list_audit_actors: listAuditActors,
   search_records: searchRecords,
   get_accounts_operations: getOperations,
   list_dead_letters: listDeadLetters,

@@ -23,6 +23,12 @@ export interface Filter {
   hint?: string;
   /** The choices besides `any`: values, or values with their texts. */
   options?: readonly Choice[];
+  /** The choices in groups. */
+  groups?: readonly (readonly [title: string, choices: readonly Choice[]])[];
+  /** What may be entered in a field for text. */
+  suggestions?: readonly string[];
+  /** It is not a parameter of the API. */
+  isOwn?: boolean;
   /** The text of the first choice, which means no filter. */
   any?: string;
   /** It is always in sight, however many there are. */
@@ -141,8 +147,9 @@ function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams)
 }
 
 /** Returns the parameters of the API: the days become the start of the first and the end of the last. */
-function apiParameters({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
-  const parameters = without(given, 'from_day', 'to_day');
+function apiParameters({ filters = [], pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
+  const own = filters.filter(({ isOwn }) => isOwn).map(({ name }) => name);
+  const parameters = without(given, 'from_day', 'to_day', ...own);
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));
   if (from !== null) parameters.set('from', startOfDay(from));
@@ -184,12 +191,15 @@ function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLS
   const entered = filters.filter(({ fromLink }) => !fromLink);
   const isMain = (filter: Filter) => entered.length <= mostInLine || filter.isMain === true;
   const rest = entered.filter((filter) => !isMain(filter));
-  const show = ({ name, label, hint, options, any = 'Any' }: Filter) =>
-    html`<label>${label} ${
-      options
-        ? html`<select name="${name}">${showOptions([['', any], ...options], given.get(name))}</select>`
-        : html`<input name="${name}" value="${given.get(name)}"${hint !== undefined && html` placeholder="such as ${hint}"`} autocomplete="off">`
+  const show = ({ name, label, hint, options, groups, suggestions, any = 'Any' }: Filter) => {
+    const chosen = given.get(name);
+    const list = suggestions && `${name}-suggestions`;
+    return html`<label>${label} ${
+      options || groups
+        ? html`<select name="${name}">${showOptions([['', any], ...(options ?? [])], chosen)}${groups?.map(([title, choices]) => html`<optgroup label="${title}">${showOptions(choices, chosen)}</optgroup>`)}</select>`
+        : html`<input name="${name}" value="${chosen}"${hint !== undefined && html` placeholder="such as ${hint}"`} autocomplete="off"${list !== undefined && html` list="${list}"`}>${suggestions && html`<datalist id="${list}">${suggestions.map((text) => html`<option value="${text}"></option>`)}</datalist>`}`
     }</label>`;
+  };
   const linked = filters.filter(({ name, fromLink }) => fromLink && given.has(name));
   const isOpen = rest.some(({ name }) => given.has(name)) || given.has('order');
   const order = html`<label>Order <select name="order">${showOptions(orders, given.get('order'))}</select></label>`;
@@ -210,10 +220,12 @@ function setFilters(filters: readonly Filter[], given: URLSearchParams): { name:
     const value = given.get(name);
     return value === null ? [] : [{ name, says: `${label}: ${value}` }];
   });
-  const set = filters.flatMap(({ name, label, options = [], fromLink }) => {
+  const set = filters.flatMap(({ name, label, options = [], groups = [], fromLink }) => {
     const value = given.get(name);
     if (value === null) return [];
-    const choice = options.find((option) => typeof option !== 'string' && String(option[0]) === value);
+    const choice = [...options, ...groups.flatMap(([, choices]) => choices)].find(
+      (option) => typeof option !== 'string' && String(option[0]) === value,
+    );
     return [{ name, says: fromLink ? fromLink(value) : `${label}: ${choice === undefined ? value : choice[1]}` }];
   });
   return [...set, ...days];

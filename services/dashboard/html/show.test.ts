@@ -8,8 +8,8 @@ import { holdStatus } from '#libs/contracts/holds.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
 import { transactionStatus } from '#libs/contracts/transactions.ts';
 import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
-import { moneyText } from '#libs/service/formats.ts';
-import { chartPoints } from '../pages/books.ts';
+import { moneyText, setBankFormats, setBankFormats } from '#libs/service/formats.ts';
+import { chartPoints, toDays } from '../pages/books.ts';
 import { pager } from './lists.ts';
 import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showTime, table } from './show.ts';
 import { statuses } from './statuses.ts';
@@ -143,6 +143,33 @@ describe('formats of pages', () => {
       /^<a href="\/admin\/ui\/transactions\/txn_a+"><code class="id" .*>txn_aaaa<span>a+<\/span>aaaa<\/code><\/a> <button .*data-copy-text="txn_a+"/,
     );
     expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
+  });
+
+  it('days are those of the bank, also where a day has 23 hours', () => {
+    setBankFormats({ timeZone: 'Europe/Berlin', locale: undefined });
+    const hour = (start: string, amount: string) => ({ start, operations: 1, amount });
+    const buckets = toDays({
+      currency: 'USD',
+      buckets: [
+        hour('2026-03-28T22:00:00.000Z', '0.10'),
+        hour('2026-03-28T23:00:00.000Z', '0.20'),
+        hour('2026-03-29T21:00:00.000Z', '0.30'),
+        hour('2026-03-29T22:00:00.000Z', '0.40'),
+      ],
+    });
+    expect(buckets.map(({ start, operations, amount }) => [start, operations, amount])).toEqual([
+      ['2026-03-27T23:00:00.000Z', 1, '0.10'],
+      ['2026-03-28T23:00:00.000Z', 2, '0.50'],
+      ['2026-03-29T22:00:00.000Z', 1, '0.40'],
+    ]);
+    const period = {
+      from: '2026-03-27T23:00:00.000Z',
+      to: '2026-03-30T10:00:00.000Z',
+      complete: true,
+      counted_from: '',
+    };
+    expect(chartPoints({ ...period, currency: 'USD', unit: 'day', buckets })[2]).toEqual([0.1, 0.5, 0.4]);
+    setBankFormats({ timeZone: 'UTC', locale: undefined });
   });
 
   it('the chart has a point for every hour, 0 if nothing was posted', () => {

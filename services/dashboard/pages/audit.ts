@@ -1,31 +1,15 @@
 import type { FastifyInstance } from 'fastify';
-import type { AuditRecord } from '#libs/contracts/audit.ts';
-import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
 import { bankTime } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { PageRequest } from '../html/frame.ts';
+import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { idText, resourceLink, showTime, table, toned } from '../html/show.ts';
+import { idText, notice, resourceLink, showFullTime, showTime, table, toned } from '../html/show.ts';
+import { actionGroups, actionText } from './audit-words.ts';
 
 const url = '/admin/ui/audit';
-
-const others: Record<string, string> = {
-  sign_in: 'Sign in',
-  sign_out: 'Sign out',
-  export: 'Download a file',
-  authenticate: 'Authenticate',
-  disable_webhook: 'Disable a webhook',
-};
-
-/** The action in words. */
-const actionText = (action: string): string =>
-  others[action] ?? (endpoints as Record<string, Endpoint>)[action]?.summary ?? action.replaceAll('_', ' ');
-
-const actions = [...Object.keys(others), ...Object.keys(endpoints)]
-  .map((action) => [action, actionText(action)] as const)
-  .toSorted(([, a], [, b]) => a.localeCompare(b));
 
 const outcomes = [
   ['success', 'Done'],
@@ -37,17 +21,61 @@ const outcomes = [
 const outcomeText = (outcome: string): string =>
   outcomes.find(([value]) => value === outcome)?.[1] ?? `Refused: ${outcome.replaceAll('_', ' ')}`;
 
-function filtersFor(names: KeyNames, { actor, query }: PageRequest): Filter[] {
-  const known = [[actor, 'Me'], ...[...names].map(([id, name]) => [`key:${id}`, `key ${name}`])] as [string, string][];
+/** Who acted, as far as it was asked: everybody whose name was entered, or all. */
+interface Who {
+  typed: string;
+  found: readonly AuditActor[];
+}
+
+const me = 'Me';
+
+async function readWho({ api, actor, query }: PageRequest): Promise<Who> {
+  const typed = query.get('who')?.trim() ?? '';
+  if (typed.toLowerCase() === me.toLowerCase()) return { typed, found: [{ actor, name: me }] };
+  const asked = typed === '' ? '' : `?${new URLSearchParams({ q: typed })}`;
+  const { data } = await api.get<AuditActor[]>(`/admin/audit/actors${asked}`);
+  return { typed, found: [...data.filter(({ name }) => name === typed), ...data.filter(({ name }) => name !== typed)] };
+}
+
+/** The address of the list with this actor instead of what was entered. */
+function byActor(query: URLSearchParams, actor: string): string {
+  const others = [...query].filter(([name]) => !['who', 'actor', 'cursor'].includes(name));
+  return `${url}?${new URLSearchParams([['actor', actor], ...others])}`;
+}
+
+/** Leads to the records of the person who was entered, or shows which there are. */
+function chooseWho(query: URLSearchParams, { typed, found }: Who): PageContent {
+  const [first, second] = found;
+  if (typed === '') return html``;
+  if (first && (!second || (first.name === typed && second.name !== typed)))
+    return { redirectTo: byActor(query, first.actor) };
+  if (first)
+    return notice(
+      'info',
+      html`Several match “${typed}”: ${found.map(({ actor, name }) => html`<a href="${byActor(query, actor)}" title="${actor}">${name}</a> `)}`,
+    );
+  return notice('info', `Nobody in the audit has a name with “${typed}”.`);
+}
+
+function filtersFor(names: KeyNames, { typed, found }: Who, query: URLSearchParams): Filter[] {
+  const suggestions = typed === '' ? [me, ...new Set(found.map(({ name }) => name))] : [];
   return [
-    { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']] },
-    { name: 'actor', label: 'Who', options: withChosen(known, query.get('actor'), actorText) },
-    { name: 'action', label: 'What', options: actions },
+    { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']], isMain: true },
+    query.has('actor')
+      ? { name: 'actor', label: 'Who', fromLink: (actor) => html`By ${actorText(actor, names)} only.` }
+      : { name: 'who', label: 'Who', hint: 'officer', suggestions, isOwn: true, isMain: true },
+    { name: 'action', label: 'What', groups: withChosenAction(query.get('action')), isMain: true },
     { name: 'outcome', label: 'Outcome', options: withChosen(outcomes, query.get('outcome'), outcomeText) },
     { name: 'resource_id', label: 'Resource', fromLink: (id) => html`Records about ${idText(id)} only.` },
     { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];
 }
+
+/** The groups of actions, with the chosen one if it is in none. */
+const withChosenAction = (chosen: string | null): NonNullable<Filter['groups']> =>
+  !chosen || actionGroups.some(([, actions]) => actions.some(([name]) => name === chosen))
+    ? actionGroups
+    : [['Chosen', [[chosen, actionText(chosen)]]], ...actionGroups];
 
 /** Reads are shown only on request or by a link, because otherwise there would be more of them than changes. */
 const showsReads = (query: URLSearchParams) =>
@@ -71,13 +99,23 @@ const columns: CsvColumn<AuditRecord>[] = [
 ];
 
 async function auditList(visit: PageRequest): Promise<List<AuditRecord>> {
-  const names = await readKeyNames(visit, [{ actor: 'key:' }], 'actor');
+  const { query, person } = visit;
+  const who = await readWho(visit);
+  const keys = who.found.flatMap(({ actor, name }) =>
+    actor.startsWith('key:') ? [[actor.slice(4), name] as const] : [],
+  );
+  const names = new Map([...(await readKeyNames(visit, [{ actor: 'key:' }], 'actor')), ...keys]);
   return {
     path: '/admin/audit',
-    ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
-    filters: filtersFor(names, visit),
+    fixed: {
+      ...(!showsReads(query) && { reads: 'without' }),
+      // Until one is chosen, no records are shown.
+      ...(who.typed !== '' && { actor: 'to be chosen' }),
+    },
+    filters: filtersFor(names, who, query),
     hasDays: true,
-    show: (rows, sort) => records(rows, { names, scopes: visit.person.scopes }, sort),
+    above: () => chooseWho(query, who),
+    show: (rows, sort) => records(rows, { names, scopes: person.scopes }, sort),
     note: 'Records are never changed or deleted.',
   };
 }
@@ -134,7 +172,9 @@ function records(
   );
 }
 
-function factText(value: unknown): string {
-  if (typeof value === 'string') return value;
+const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+function factText(value: unknown): Html | string {
+  if (typeof value === 'string') return isoTime.test(value) ? showFullTime(value) : value;
   return Array.isArray(value) ? value.join(', ') : JSON.stringify(value);
 }

@@ -1,15 +1,36 @@
 import type { FastifyInstance } from 'fastify';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/books.ts';
+import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#libs/contracts/statistics.ts';
-import { moneyText } from '#libs/service/formats.ts';
+import { plusDays } from '#libs/contracts/times.ts';
+import {
+  bankDay,
+  countText,
+  endOfDay,
+  moneyText,
+  sheetTime,
+  startOfDay,
+  zoneName,
+  zoneText,
+} from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { loaded, notice, numeric, refreshed, showFullTime, showOptions, showVerdict, table } from '../html/show.ts';
+import {
+  loaded,
+  notice,
+  numeric,
+  refreshed,
+  showFullTime,
+  showOptions,
+  showVerdict,
+  table,
+  toned,
+} from '../html/show.ts';
 import { bookParts } from './days.ts';
 
 const url = '/admin/ui/books';
@@ -106,12 +127,11 @@ function systemAccounts(accounts: readonly SystemAccount[]): Html {
     [
       { title: 'Account', show: (row) => html`<strong id="${row.account_number}">${row.account_number}</strong>` },
       { title: 'Kind', show: (row) => row.kind },
-      numeric('Balance', (row) => moneyText(row.balance, row.currency)),
-      {
-        title: 'Slots',
-        show: ({ slots, currency }) =>
-          html`<details><summary>${slots.length === 1 ? 'one slot' : `${slots.length} slots`}</summary>${slots.map((slot) => html`<code>${slot.account_number}</code> ${moneyText(slot.balance, currency)}<br>`)}</details>`,
-      },
+      numeric(
+        'Balance',
+        (row) =>
+          html`${moneyText(row.balance, row.currency)}${row.balance.startsWith('-') && html`<br>${toned('wait', 'warning', 'below zero: more cash was paid out than paid in')}`}`,
+      ),
     ],
     accounts,
     'They are created with the first posting in a currency.',
@@ -128,7 +148,7 @@ const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'chart.js'];
 
 /** Postings and amounts over time, as a chart and as a table. */
 function addPostings(app: FastifyInstance): void {
-  addPage(app, postingsUrl, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
+  addPage(app, postingsUrl, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query, now }) => {
     const [{ data: accounts }, asked] = await Promise.all([
       api.get<SystemAccount[]>('/admin/system-accounts'),
       query.get('currency') ?? busiestIn(api),
@@ -137,10 +157,32 @@ function addPostings(app: FastifyInstance): void {
     const currency = asked !== undefined && currencies.includes(asked) ? asked : currencies[0];
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
-    const { data } = await api.get<PostingStatistics>(`/admin/posting-statistics?currency=${currency}&unit=${unit}`);
+    const data = await readStatistics(api, currency, unit, now);
     return { assets: chartAssets, content: html`<p><a href="${url}">To the books</a></p>${section(data, currencies)}` };
   });
 }
+
+/** Days are those of the bank, so they are summed up from hours: those of the API are of UTC. */
+async function readStatistics(api: Api, currency: string, unit: Unit, now: number): Promise<PostingStatistics> {
+  const path = `/admin/posting-statistics?currency=${currency}`;
+  if (unit !== 'day') return (await api.get<PostingStatistics>(`${path}&unit=${unit}`)).data;
+  const from = startOfDay(plusDays(bankDay(now), -29));
+  const { data } = await api.get<PostingStatistics>(`${path}&unit=hour&from=${encodeURIComponent(from)}`);
+  return { ...data, unit, buckets: toDays(data) };
+}
+
+/** Sums up buckets by the bank's day of their start. Pure. */
+export function toDays({ currency, buckets }: Pick<PostingStatistics, 'currency' | 'buckets'>): Bucket[] {
+  const days = Map.groupBy(buckets, ({ start }) => bankDay(Date.parse(start)));
+  return [...days].map(([day, hours]) => {
+    const minor = hours.reduce((sum, { amount }) => sum + minorOf(amount, currency), 0n);
+    const operations = hours.reduce((sum, hour) => sum + Number(hour.operations), 0);
+    return { start: startOfDay(day), operations, amount: fromMinor(minor, currency) };
+  });
+}
+
+/** Amounts of the API are valid. */
+const minorOf = (amount: string, currency: string): bigint => BigInt(toMinor(amount, currency));
 
 /** The currency with the most postings in the last day, which is the period shown first. */
 async function busiestIn(api: Api): Promise<string | undefined> {
@@ -156,21 +198,21 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
 <form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${showOptions(currencies, currency)}</select></label>
 <label>Period <select name="unit">${showOptions(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
 ${!complete && notice('warning', html`There were too many postings to count. These are the postings since ${showFullTime(counted_from)}.`)}
-<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(chartPoints(data))}" hidden></div>
+<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-zone="${zoneName()}" data-currency="${currency}" data-points="${JSON.stringify(chartPoints(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',
     [
       {
-        title: `Start of the ${unit} (UTC)`,
+        title: unit === 'day' ? 'Day' : `Start of the ${unit}`,
         show: ({ start }) =>
-          html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>`,
+          html`<time datetime="${start}">${sheetTime(start).slice(0, unit === 'day' ? 10 : 16)}</time>`,
       },
-      numeric('Operations', ({ operations }) => String(operations)),
+      numeric('Operations', ({ operations }) => countText(operations)),
       numeric(`Amount in ${currency}`, ({ amount }) => moneyText(amount, currency)),
     ],
     buckets,
     'Nothing was posted in this period.',
-  )}</details></section>`;
+  )}</details><p class="quiet">Times are ${zoneText()}.</p></section>`;
 }
 
 const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
@@ -180,7 +222,10 @@ export function chartPoints({ from, to, unit, buckets }: PostingStatistics): [nu
   const step = unitMs[unit];
   const known = new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
   const [times, operations, amounts]: [number[], number[], number[]] = [[], [], []];
-  for (let at = Math.floor(Date.parse(from) / step) * step; at < Date.parse(to); at += step) {
+  const first = unit === 'day' ? Date.parse(from) : Math.floor(Date.parse(from) / step) * step;
+  // Not every day has 24 hours.
+  const next = (at: number) => (unit === 'day' ? Date.parse(endOfDay(bankDay(at))) : at + step);
+  for (let at = first; at < Date.parse(to); at = next(at)) {
     const bucket = known.get(at);
     times.push(at / 1000);
     operations.push(Number(bucket?.operations ?? 0));

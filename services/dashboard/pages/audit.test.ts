@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { ok } from '../../gateway/test/test-app.ts';
+import { answering, testDashboard } from '../test/test-dashboard.ts';
+import { actionGroups, actionText } from './audit-words.ts';
+
+/** Who and what an auditor asks for: by name, and in words. */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+const people = ['officer', 'office', 'auditor'].map((name) => ({ actor: `jwt:https://id.example|${name}`, name }));
+const key = { actor: `key:key_${'1'.repeat(32)}`, name: 'Payroll' };
+const record = {
+  audit_id: `aud_${'1'.repeat(32)}`,
+  created_at: '2026-01-02T03:04:05.678Z',
+  actor: key.actor,
+  action: 'request_approval',
+  resource_id: null,
+  outcome: 'success',
+  request_id: 'r-1',
+  details: { expires_at: '2026-01-03T03:04:05.678Z' },
+  address: null,
+};
+
+beforeAll(async () => {
+  made = await testDashboard(
+    answering(() => ({
+      list_audit: ok({ items: [record] }),
+      list_audit_actors: ({ q }) =>
+        ok([...people, key].filter(({ name }) => name.toLowerCase().includes(String(q ?? '').toLowerCase()))),
+    })),
+  );
+});
+afterAll(() => made.app.close());
+
+const open = (query: string) => made.signedIn('audit:read').get(`/admin/ui/audit${query}`);
+const askedActor = () =>
+  made.sent
+    .filter(({ headers }) => headers['ce_type']?.includes('list_audit.'))
+    .map(({ value }) => (JSON.parse(String(value)) as { actor?: string }).actor)
+    .at(-1);
+
+describe('who', () => {
+  it.each([
+    ['officer', people[0]?.actor],
+    ['OFFICER', people[0]?.actor],
+    ['audi', people[2]?.actor],
+    ['pay', key.actor],
+    ['me', undefined],
+  ])('%s leads to the records of that person or key', async (typed, actor) => {
+    const { headers } = await open(`?who=${typed}&reads=with`);
+    const to = new URL(String(headers.location), 'http://bank.example');
+    expect(to.searchParams.get('actor')).toBe(actor ?? made.signedIn('').session.actor);
+    expect([to.searchParams.get('who'), to.searchParams.get('reads')]).toEqual([null, 'with']);
+  });
+
+  it('is chosen where several match, and nobody else’s records are shown until then', async () => {
+    const { body } = await open('?who=offic');
+    expect(body).toContain('Several match “offic”');
+    for (const { name } of people.slice(0, 2))
+      expect(body).toMatch(new RegExp(`audit\\?actor=[^"]*${name}"[^>]*>${name}</a>`));
+    expect(askedActor()).toBe('to be chosen');
+    expect((await open('?who=nobody')).body).toContain('Nobody in the audit has a name with “nobody”.');
+  });
+
+  it('is suggested by name, and keys have names for people who may not read keys', async () => {
+    const { body } = await open('');
+    for (const name of ['Me', 'officer', 'Payroll']) expect(body).toContain(`<option value="${name}"></option>`);
+    expect(body).toContain('>key Payroll</a>');
+    expect((await open(`?actor=${key.actor}`)).body).toContain('By key Payroll only.');
+  });
+});
+
+describe('what', () => {
+  it('has words, and a group for every action that changes something', () => {
+    const grouped = new Map(actionGroups.flatMap(([title, actions]) => actions.map(([name]) => [name, title])));
+    const changing = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [] : [name]));
+    for (const name of [...changing, 'request_approval', 'expire_approval', 'unknown_route', 'verify_audit'])
+      if (name !== 'record_activity') expect(grouped.has(name), name).toBe(true);
+    for (const [name] of grouped) expect(actionText(name), name).toMatch(/^[A-Z][^_]*$/);
+    expect(actionText('page:api-keys/new')).toBe('Open the page api-keys/new');
+  });
+
+  it('is shown in words, with times of the bank', async () => {
+    const { body } = await open('');
+    expect(body).toContain('<optgroup label="Money">');
+    expect(body).toContain('>Ask for an approval</a>');
+    expect(body).toContain('<time datetime="2026-01-03T03:04:05.678Z">2026-01-03 03:04:05 UTC</time>');
+  });
+});
