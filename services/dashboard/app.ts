@@ -26,6 +26,7 @@ import { addLimits } from './pages/limits.ts';
 import { addNotes } from './pages/notes.ts';
 import { addOperations } from './pages/operations.ts';
 import { addReversal } from './pages/reversal.ts';
+import { addSecrets } from './pages/secrets.ts';
 import { addSignIn } from './pages/sign-in.ts';
 import { addStatement } from './pages/statement.ts';
 import { addTills } from './pages/tills.ts';
@@ -36,6 +37,7 @@ import { createErrorPages } from './problems.ts';
 import { Refused } from './refusals.ts';
 import { createCookie } from './session/cookies.ts';
 import { createIssuer } from './session/issuer.ts';
+import { createKeptSecrets } from './session/kept-secrets.ts';
 import { createLooked } from './session/looked.ts';
 import { createSessions } from './session/session.ts';
 
@@ -75,6 +77,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
   addFind,
   addApiKeys,
   addWebhooks,
+  addSecrets,
   addBooks,
   addDays,
   addOperations,
@@ -122,6 +125,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const sessions = createSessions({ secrets: deps.sessionSecrets, now });
   const issuer = createIssuer({ ...deps, redirectUri: `${origin}/admin/callback` });
   const callApi = createApi(deps.api);
+  const keptSecrets = createKeptSecrets({
+    secrets: deps.sessionSecrets,
+    cookie: createCookie('bank_secrets', isSecure),
+    now,
+  });
   const looked = createLooked(createCookie('bank_looked', isSecure));
   const keepConnection = (reply: FastifyReply): void => {
     if (!isDraining()) reply.removeHeader('connection');
@@ -134,7 +142,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     // No browser may send its next request on a connection that is about to be closed.
     if (isDraining()) reply.header('connection', 'close');
   });
-  app.addHook('onRequest', openSession({ ...deps, sessions, cookie, looked, callApi }));
+  app.addHook('onRequest', openSession({ ...deps, sessions, cookie, looked, keptSecrets, callApi }));
   app.addHook('onResponse', async (request, reply) => {
     markAnswered(request.raw);
     metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);

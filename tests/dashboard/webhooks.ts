@@ -27,7 +27,7 @@ export function testWebhooks({ world: { api }, ui, as }: Dashboard): void {
         await page.goto(ui(`/webhooks/${webhook_id}`));
         await page.getByText('No delivery matches.').waitFor();
         await page.getByRole('button', { name: 'Send a test event' }).click();
-        await page.getByText('It is being sent').waitFor();
+        await page.getByText('The response appears below.').waitFor();
         // The receiver has responded with 410, so nothing can be sent from here on.
         await shows('HTTP 410');
         await page.getByText('Disabled').waitFor();

@@ -8,6 +8,7 @@ import type { Html } from '#libs/service/html.ts';
 import type { Api, ApiDocument, createApi } from '../api.ts';
 import { logRefused, Refused } from '../refusals.ts';
 import type { Cookies } from '../session/cookies.ts';
+import type { createKeptSecrets, KeptSecrets } from '../session/kept-secrets.ts';
 import type { Looked } from '../session/looked.ts';
 import type { Session, Sessions } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
@@ -59,6 +60,8 @@ export interface PageRequest {
   query: URLSearchParams;
   /** When the person last looked at what was decided about their requests, in ms; undefined: unknown (looked.ts). */
   lookedMs: number | undefined;
+  /** Secrets that the API has shown once, until they are copied (kept-secrets.ts). */
+  secrets: KeptSecrets;
   /** The fields that a form sent; empty for a page. */
   fields: URLSearchParams;
 }
@@ -88,6 +91,7 @@ export interface FrameOptions {
   sessions: Sessions;
   cookie: Cookies;
   looked: Looked;
+  keptSecrets: ReturnType<typeof createKeptSecrets>;
   callApi: ReturnType<typeof createApi>;
   logger: Logger;
   now: () => number;
@@ -97,7 +101,7 @@ export interface FrameOptions {
  * Returns a hook that sets the headers of every page, and opens the session where one is required. Whether its token is
  * still valid is for the API to say, which every page asks (problems.ts).
  */
-export function openSession({ sessions, cookie, looked, callApi, logger, now }: FrameOptions) {
+export function openSession({ sessions, cookie, looked, keptSecrets, callApi, logger, now }: FrameOptions) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer, browsers send `Origin: null` with our own forms.
     reply.headers({
@@ -133,6 +137,7 @@ export function openSession({ sessions, cookie, looked, callApi, logger, now }: 
       params,
       query: url.searchParams,
       lookedMs: looked.read(request.headers, session.actor),
+      secrets: keptSecrets(request, reply, session.actor),
       fields: new URLSearchParams(),
     };
   };

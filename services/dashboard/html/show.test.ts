@@ -8,7 +8,7 @@ import { holdStatus } from '#libs/contracts/holds.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
 import { transactionStatus } from '#libs/contracts/transactions.ts';
 import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
-import { moneyText, setBankFormats, setBankFormats } from '#libs/service/formats.ts';
+import { moneyText, setBankFormats } from '#libs/service/formats.ts';
 import { chartPoints, toDays } from '../pages/books.ts';
 import { pager } from './lists.ts';
 import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showTime, table } from './show.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
+import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { endOfDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
@@ -18,7 +18,20 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { facts, notice, pill, showFullTime, showOptions, showTime, showUntil, table, tags } from '../html/show.ts';
+import {
+  facts,
+  notice,
+  pill,
+  showFullTime,
+  showOptions,
+  showTime,
+  showUntil,
+  table,
+  tags,
+  toned,
+} from '../html/show.ts';
+import { scopeGroups, scopePresets } from './scope-words.ts';
+import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -78,11 +91,11 @@ export function addApiKeys(app: FastifyInstance): void {
 
 const readKey = async ({ api, id }: PageRequest) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
 
-/** Creates a key, and shows it unless it waits for an approval. */
+/** Creates a key, and leads to it unless it waits for an approval. */
 async function make(visit: PageRequest, action: string, body: object): Promise<PageResult> {
   const path = `/admin/api-keys${action}`;
   const { data } = await visit.api.post<ApiKey & { api_key?: string }>(path, body, enteredIdempotencyKey(visit));
-  return waitingFor(data) ?? { title: 'The new API key', content: shownOnce(data, data.api_key) };
+  return waitingFor(data) ?? showSecret(visit, data.key_id, data.api_key);
 }
 
 /** The API decides what is valid; malformed values are sent to it unchanged. */
@@ -148,32 +161,34 @@ function scopeList({ scopes: own }: ApiKey): Html {
     : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags(own)}</details>`;
 }
 
+const environments = {
+  live: 'For programs of the bank and its partners.',
+  test: 'For trials. It works only where the bank allows test keys (API_KEY_ENVIRONMENTS), with the same accounts.',
+};
+
 function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Html {
-  const own = scopes.filter((scope) => visit.person.scopes.has(scope));
+  const own = visit.person.scopes;
   const chosen = values.get('environment') ?? 'live';
-  const environment = (value: string) =>
-    html`<label><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> ${value}</label>`;
-  const isChosen = (scope: string) => values.getAll('scopes').includes(scope);
+  const preset = scopePresets[visit.query.get('preset') ?? '']?.scopes ?? [];
+  const isChosen = (scope: Scope) =>
+    values.getAll('scopes').includes(scope) || (!values.has('name') && preset.includes(scope));
+  const checkbox = ({ scope, what, isRisky }: (typeof scopeGroups)[number][1][number]) =>
+    html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`}<small>${what}</small></label>`;
+  const group = ([title, all]: (typeof scopeGroups)[number]) => {
+    const given = all.filter(({ scope }) => own.has(scope));
+    return (
+      given.length > 0 &&
+      html`<fieldset><legend>${title}</legend><div class="checks">${given.map(checkbox)}</div></fieldset>`
+    );
+  };
   const fields = html`${showField({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
-<fieldset><legend>Environment</legend>${environment('live')}${environment('test')}${reason(wrong, 'environment').text}</fieldset>
-<fieldset><legend>Scopes (only ones you have)</legend>
-<div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${reason(wrong, 'scopes').text}</fieldset>
+<fieldset><legend>Environment</legend>${Object.entries(environments).map(([value, about]) => html`<label><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> ${value}<small>${about}</small></label>`)}${reason(wrong, 'environment').text}</fieldset>
+<h2>What it may do</h2><p class="quiet">Only what you may do. Give as little as the program needs.</p>
+${scopeGroups.map(group)}${reason(wrong, 'scopes').text}
 ${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
 ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
-  return showForm(visit, { wrong, button: 'Create', cancel: url }, fields);
-}
-
-export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
-  if (apiKey === undefined) {
-    return html`${notice('info', 'This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.')}
-${keyFacts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
-  }
-  return html`<div class="narrow">${notice('warning', 'Copy the key now and hand it over safely. It is shown only once.')}
-<label for="api-key">API key</label>
-<textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
-<button type="button" data-copy-text="${apiKey}" hidden>Copy</button>
-${keyFacts(key)}
-<p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
+  return html`<nav class="actions" aria-label="Usual choices">${Object.entries(scopePresets).map(([name, { title }]) => html`<a href="${url}/new?preset=${name}">${title}</a> `)}</nav>
+${showForm(visit, { wrong, button: 'Create', cancel: url }, fields)}`;
 }
 
 /**
@@ -190,7 +205,7 @@ ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null &
 <p><a href="${url}">To the list</a></p>`;
 }
 
-function keyFacts(key: ApiKey): Html {
+export function keyFacts(key: ApiKey): Html {
   return facts([
     ['Name', key.name],
     ['Id', html`<code>${key.key_id}</code>`],

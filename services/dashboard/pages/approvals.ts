@@ -37,12 +37,13 @@ import {
   tags,
 } from '../html/show.ts';
 import type { Looked } from '../session/looked.ts';
-import { shownOnce } from './api-keys.ts';
+
 import { findEffects } from './approval-effects.ts';
 import { accountsOf, amountOf, clientsOf, readSubjects, type Subjects, showSubject } from './approval-subjects.ts';
 import { clientName } from './client-views.ts';
 import { dayPreview, daysUrl, showAffected } from './days.ts';
 import { notesAbout } from './notes.ts';
+import { showSecret } from './secrets.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
@@ -156,6 +157,10 @@ const readNames = (visit: PageRequest, rows: readonly Approval[]) =>
 
 async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
+  // The API shows it once: the page that it leads to keeps it until it is copied.
+  const made = approval.outcome?.status === 'success' ? (approval.outcome.data as { key_id?: string } | null) : null;
+  if (approval.api_key !== undefined && made?.key_id !== undefined)
+    return showSecret(visit, made.key_id, approval.api_key);
   const isWaiting = approval.status === 'Waiting';
   const [subjects, names, effects, day] = await Promise.all([
     readSubjects(visit, [approval]),
@@ -363,7 +368,6 @@ function approvalPage(
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
 ${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
-${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${showOutcome(approval)}
 ${desk(
   'What was asked for',

@@ -97,8 +97,9 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     }
   });
   app.post('/admin/logout', { config: { action: 'form:logout' } }, async (request, reply) => {
-    const { api, session } = requireVisit(request);
+    const { api, session, secrets } = requireVisit(request);
     cookie.clear(reply);
+    secrets.forget();
     try {
       await api.post('/admin/sign-outs', { session_id: session.id });
     } catch (error) {

@@ -1,12 +1,37 @@
 import type { FastifyInstance } from 'fastify';
 import { type Delivery, deliveryStatus, type Webhook } from '#libs/contracts/webhooks.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { inTurns, known } from '../api.ts';
 import { readKeyNames, showActor } from '../html/actors.ts';
-import { enteredIdempotencyKey, once } from '../html/forms.ts';
+import {
+  addFormPage,
+  descriptionField,
+  enteredIdempotencyKey,
+  enteredIn,
+  type Field,
+  type FormParts,
+  once,
+  showFields,
+  showForm,
+  waitingFor,
+} from '../html/forms.ts';
 import { addForm, type PageRequest } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
-import { addListPage, type Sorting } from '../html/lists.ts';
-import { facts, idLink, idText, notice, pill, showFullTime, showTime, table, tags } from '../html/show.ts';
+import { addListPage, type Sorting, withQuery } from '../html/lists.ts';
+import {
+  facts,
+  idLink,
+  idText,
+  notice,
+  pill,
+  showFullTime,
+  showOptions,
+  showTime,
+  table,
+  tags,
+  toned,
+} from '../html/show.ts';
+import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
@@ -16,11 +41,73 @@ const scope = 'webhooks:manage';
  * redeliveries.
  */
 export function addWebhooks(app: FastifyInstance): void {
-  addListPage<Webhook>(app, url, { title: 'Webhooks', scope }, () => ({
+  addListPage<Webhook>(app, url, { title: 'Webhooks', scope }, (visit) => ({
     path: '/webhooks',
-    show: webhookTable,
-    note: 'Webhooks are created by the API: POST /webhooks.',
+    above: () => html`<p><a role="button" href="${url}/new">Create a webhook</a></p>`,
+    show: async (webhooks, sort) => webhookTable(webhooks, await readReasons(visit, webhooks), sort),
   }));
+  addFormPage(
+    app,
+    `${url}/new`,
+    { title: 'Create a webhook', scope },
+    {
+      draw: (visit, values, wrong) => webhookForm(visit, values, { wrong, button: 'Create', cancel: url }),
+      async take(visit) {
+        const { data } = await visit.api.post<WithSecret>(
+          '/webhooks',
+          toBody(visit.fields),
+          enteredIdempotencyKey(visit),
+        );
+        return showSecret(visit, data.webhook_id ?? data.approval_id ?? '', data.secret);
+      },
+    },
+  );
+  addFormPage(
+    app,
+    `${url}/:webhook_id/change`,
+    { title: 'Change a webhook', scope },
+    {
+      async draw(visit, values, wrong) {
+        const { data } = await visit.api.get<Webhook>(webhookPath(visit));
+        const { url: receiver, description, event_types } = data;
+        const current = new URLSearchParams({
+          url: receiver,
+          description: description ?? '',
+          event_types: event_types.join('\n'),
+        });
+        const cancel = `/admin/ui${webhookPath(visit)}`;
+        return webhookForm(visit, values.size > 0 ? values : current, { wrong, button: 'Save', cancel });
+      },
+      async take(visit) {
+        const { data } = await visit.api.patch(webhookPath(visit), toBody(visit.fields));
+        return waitingFor(data) ?? { redirectTo: `/admin/ui${webhookPath(visit)}` };
+      },
+    },
+  );
+  addFormPage(
+    app,
+    `${url}/:webhook_id/rotation`,
+    { title: 'Rotate the secret of a webhook', scope },
+    {
+      draw: (visit, _values, wrong) =>
+        showForm(
+          visit,
+          { wrong, button: 'Rotate', cancel: `/admin/ui${webhookPath(visit)}` },
+          html`<p>Events are signed with a new secret. Until the old one ends, they are signed with both.</p>
+<label>The old secret <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>`,
+        ),
+      async take(visit) {
+        const body = { overlap_seconds: Number(visit.fields.get('overlap_seconds')) };
+        const path = `${webhookPath(visit)}/secret-rotation`;
+        const { data } = await visit.api.post<WithSecret>(path, body, enteredIdempotencyKey(visit));
+        return showSecret(visit, data.webhook_id ?? data.approval_id ?? '', data.secret);
+      },
+    },
+  );
+  addForm(app, `${url}/:webhook_id/status`, { title: 'Webhook', scope }, async (visit) => {
+    const { data } = await visit.api.patch(webhookPath(visit), { status: visit.fields.get('status') });
+    return waitingFor(data) ?? { redirectTo: `/admin/ui${webhookPath(visit)}` };
+  });
   const one = { title: 'Webhook', scope } as const;
   addListPage<Delivery>(app, `${url}/:webhook_id`, one, async (visit) => {
     const { data: webhook } = await visit.api.get<Webhook>(webhookPath(visit));
@@ -31,7 +118,7 @@ export function addWebhooks(app: FastifyInstance): void {
         title: `Webhook to ${new URL(webhook.url).host}`,
         content: await webhookPage(webhook, visit),
       }),
-      show: (deliveries, sort) => deliveryTable(webhook, deliveries, sort, visit),
+      show: (deliveries, sort) => refreshing(visit, deliveryTable(webhook, deliveries, sort, visit)),
       note: 'Delivered deliveries are kept for 7 days, Failed ones for 30 days.',
     };
   });
@@ -48,15 +135,73 @@ async function sendAndReturn(visit: PageRequest, action: string) {
   return { redirectTo: `/admin/ui${webhookPath(visit)}?sent` };
 }
 
-function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
+/** What is shown once, or, while a second person must approve, the approval. */
+type WithSecret = Partial<Webhook> & { approval_id?: string; secret?: string };
+
+/** The list of deliveries, which reads itself again, so that a response appears. */
+const refreshing = ({ path, query }: PageRequest, content: Html): Html =>
+  html`<div id="deliveries" hx-get="${withQuery(path, query)}" hx-trigger="every 5s, refresh" hx-select="#deliveries" hx-swap="outerHTML">${content}</div>`;
+
+function toBody(fields: URLSearchParams): object {
+  const types = (fields.get('event_types') ?? '').split(/[\s,]+/).filter((type) => type !== '');
+  const { url: receiver = '', description = null } = enteredIn(['url', 'description'], fields);
+  return { url: receiver, event_types: types, description };
+}
+
+function webhookForm(visit: PageRequest, values: URLSearchParams, form: FormParts): Html {
+  const receiver: Field = {
+    name: 'url',
+    label: 'Receiver',
+    isRequired: true,
+    maxLength: 2000,
+    placeholder: 'https://…',
+    hint: 'The https address to which events are sent.',
+  };
+  const types: Field = {
+    name: 'event_types',
+    label: 'Event types',
+    type: 'textarea',
+    isRequired: true,
+    hint: 'One a line: * for every event, a group such as transaction.*, or one type such as account.opened.',
+  };
+  return showForm(visit, form, showFields([receiver, types, descriptionField('What it is for.')], values, form.wrong));
+}
+
+const overlaps = [
+  [0, 'ends at once'],
+  [86_400, 'signs for one more day'],
+  [604_800, 'signs for one more week'],
+] as const;
+
+const isFailing = ({ status, failing_since }: Webhook): boolean => status === 'Active' && failing_since !== null;
+
+const showState = (webhook: Webhook): Html =>
+  isFailing(webhook) ? toned('wait', 'warning', 'Active, failing') : pill(webhook.status);
+
+/** Returns why the newest delivery of each failing webhook has failed, by the webhook's id. */
+async function readReasons({ api }: PageRequest, webhooks: readonly Webhook[]): Promise<ReadonlyMap<string, string>> {
+  const reasons = new Map<string, string>();
+  await inTurns(webhooks.filter(isFailing), async ({ webhook_id }) => {
+    const newest = await known(api.get<Delivery[]>(`/webhooks/${webhook_id}/deliveries?limit=10`));
+    const attempt = newest?.data.flatMap(({ attempts }) => attempts.slice(-1))[0];
+    if (attempt) reasons.set(webhook_id, answerText(attempt));
+  });
+  return reasons;
+}
+
+function webhookTable(webhooks: readonly Webhook[], reasons: ReadonlyMap<string, string>, sort: Sorting): Html {
   return table<Webhook>(
     'Webhooks',
     [
       { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, showTime(created_at)) },
       { title: 'Receiver', show: (row) => html`<span class="long">${row.url}</span>` },
-      { title: 'Status', show: ({ status }) => pill(status) },
+      { title: 'Status', show: showState },
       { title: 'Event types', show: ({ event_types }) => tags(event_types) },
-      { title: 'Failing since', show: ({ failing_since }) => showTime(failing_since) },
+      {
+        title: 'Failing since',
+        show: ({ webhook_id, failing_since }) =>
+          html`${failing_since !== null && showTime(failing_since)}${reasons.has(webhook_id) && html`<br><span class="quiet long">${reasons.get(webhook_id)}</span>`}`,
+      },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     webhooks,
@@ -66,10 +211,13 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
 
 async function webhookPage(webhook: Webhook, visit: PageRequest): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
-  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && notice('info', 'It is being sent. Reload this page to see the response.')}
+  const reasons = await readReasons(visit, [webhook]);
+  const other = webhook.status === 'Active' ? (['Paused', 'Pause'] as const) : (['Active', 'Resume'] as const);
+  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && notice('info', 'It is being sent. The response appears below.')}
 ${facts([
   ['Receiver', webhook.url],
-  ['Status', pill(webhook.status)],
+  ['Status', showState(webhook)],
+  ['Last response', reasons.get(webhook_id)],
   ['Event types', tags(webhook.event_types)],
   ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
   ['Description', webhook.description],
@@ -84,7 +232,8 @@ ${facts([
   ],
   ['Id', idText(webhook_id)],
 ])}
-${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a test event', visit)}
+<div class="actions">${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a test event', visit)}<a role="button" class="secondary" href="${url}/${webhook_id}/change">Change</a> <a role="button" class="secondary" href="${url}/${webhook_id}/rotation">Rotate the secret</a>
+<form method="post" action="${url}/${webhook_id}/status">${csrfField(visit.person.csrf)}<input type="hidden" name="status" value="${other[0]}"><button class="secondary">${other[1]}</button></form></div>
 <h2>Deliveries</h2>`;
 }
 
@@ -116,11 +265,12 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
   );
 }
 
+const answerText = ({ response_status, error }: Delivery['attempts'][number]): string =>
+  response_status === null ? (error ?? 'no answer') : `HTTP ${response_status}`;
+
 function attemptList({ attempts }: Delivery): Html | string {
   const last = attempts.at(-1);
   if (!last) return 'none yet';
-  const answer = ({ response_status, error }: Delivery['attempts'][number]) =>
-    response_status === null ? (error ?? 'no answer') : `HTTP ${response_status}`;
-  if (attempts.length === 1) return html`${answer(last)}, ${last.duration_ms} ms`;
-  return html`<details><summary>${attempts.length}, the last: ${answer(last)}</summary><ol>${attempts.map((attempt) => html`<li>${showTime(attempt.attempted_at)}: ${answer(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
+  if (attempts.length === 1) return html`${answerText(last)}, ${last.duration_ms} ms`;
+  return html`<details><summary>${attempts.length}, the last: ${answerText(last)}</summary><ol>${attempts.map((attempt) => html`<li>${showTime(attempt.attempted_at)}: ${answerText(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
 }

@@ -1,0 +1,52 @@
+import { type Scope, scopes } from '#libs/contracts/scopes.ts';
+
+/** What each scope allows, in a sentence and in groups, for the form of an API key. Pure. */
+
+const words: Record<Scope, readonly [group: 'Customers' | 'Money' | 'Administration', what: string]> = {
+  'clients:read': ['Customers', 'See clients and notes.'],
+  'clients:write': ['Customers', 'Create and change clients.'],
+  'clients:erase': ['Customers', 'Erase the personal data of a client, for good.'],
+  'accounts:read': ['Customers', 'See accounts, balances, and their history.'],
+  'accounts:write': ['Customers', 'Open accounts.'],
+  'accounts:status': ['Customers', 'Freeze, activate, and deactivate accounts.'],
+  'accounts:limits': ['Customers', 'Set the limits of accounts.'],
+  'accounts:import': ['Customers', 'Open accounts with numbers of another bank.'],
+  'transactions:read': ['Money', 'See transactions, transfers, statements, and holds.'],
+  'transactions:write': ['Money', 'Deposit and withdraw cash.'],
+  'transfers:write': ['Money', 'Move money between accounts.'],
+  'holds:write': ['Money', 'Hold money, and capture or release it.'],
+  'transactions:reverse': ['Money', 'Reverse what was posted.'],
+  'transactions:backdate': ['Money', 'Post with an earlier value date.'],
+  'webhooks:manage': ['Administration', 'Create and change webhooks.'],
+  'audit:read': ['Administration', 'See who did what.'],
+  'books:read': ['Administration', 'See the books and operations, and check every entry.'],
+  'books:close': ['Administration', 'Close days of the books.'],
+  'approvals:write': ['Administration', 'Approve and reject requests.'],
+  'ops:manage': ['Administration', 'Redrive and drop dead letters.'],
+  'keys:manage': ['Administration', 'Create, rotate, and revoke API keys.'],
+};
+
+/** What these do cannot be undone, or gives others power. */
+const risky: ReadonlySet<Scope> = new Set<Scope>([
+  'clients:erase',
+  'accounts:import',
+  'transactions:reverse',
+  'keys:manage',
+  'webhooks:manage',
+  'ops:manage',
+  'books:close',
+]);
+
+export const scopeGroups: readonly (readonly [
+  group: string,
+  scopes: { scope: Scope; what: string; isRisky: boolean }[],
+])[] = [...Map.groupBy(Object.keys(words) as Scope[], (scope) => words[scope][0])].map(
+  ([group, own]) => [group, own.map((scope) => ({ scope, what: words[scope][1], isRisky: risky.has(scope) }))] as const,
+);
+
+/** Usual choices, by the value of the parameter `preset`. */
+export const scopePresets: Record<string, { title: string; scopes: readonly Scope[] }> = {
+  read: { title: 'Read only', scopes: scopes.filter((scope) => /^(clients|accounts|transactions):read$/.test(scope)) },
+  payments: { title: 'Payments', scopes: ['accounts:read', 'transactions:read', 'transfers:write'] },
+  none: { title: 'None', scopes: [] },
+};
