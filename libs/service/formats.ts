@@ -27,6 +27,8 @@ function createFormats({ name, branch, address = [], timeZone, locale }: BankFor
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
+    // A day is the same in every zone.
+    day: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeZone: 'UTC' }),
     offset: of({ timeZoneName: 'shortOffset' }, 'en'),
     whole: number,
     marks: new Map(number?.formatToParts(1_234_567.5).map(({ type, value }) => [type, value])),
@@ -47,6 +49,9 @@ export const bankBranch = (): string | undefined => formats.branch;
 export const bankAddress = (): readonly string[] => formats.address;
 
 const clockText = (iso: string): string => formats.time.format(Date.parse(iso));
+
+/** Shows a day, such as 2026-01-31, in the bank's format. */
+export const dayText = (day: string): string => formats.day.format(Date.parse(day));
 
 /** Returns the offset of the zone from UTC at this time: `GMT+3`, or `UTC`. */
 function offsetText(iso: string): string {

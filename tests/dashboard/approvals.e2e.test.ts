@@ -47,7 +47,7 @@ describeInBrowser('approvals in the dashboard', () => {
       expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
       await expectFine(manager.page, 'approval');
       await manager.page.getByRole('button', { name: 'Reject' }).click();
-      await manager.page.getByText('Some entries are not valid').waitFor();
+      await manager.page.getByText('One entry is not valid').waitFor();
       await manager.page.getByLabel('Reason').fill('spoke to the owner');
       await manager.page.getByRole('button', { name: 'Approve' }).click();
       await manager.page.getByText('It has been done.').waitFor();

@@ -23,9 +23,13 @@ export interface Wrong {
   fields?: Record<string, string>;
 }
 
-export function problem(wrong: Wrong): Html {
-  const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
-  return html`${isWrong && notice('error', wrong.message ?? 'Some entries are not valid. See the message at each field.')}`;
+export function problem({ message, fields = {} }: Wrong): Html {
+  const count = Object.keys(fields).length;
+  const said =
+    count === 1
+      ? 'One entry is not valid. See the message at its field.'
+      : `${count} entries are not valid. See the message at each field.`;
+  return html`${(message !== undefined || count > 0) && notice('error', message ?? said)}`;
 }
 
 export function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {

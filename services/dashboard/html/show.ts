@@ -1,6 +1,6 @@
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { amountText, bankDay, dayEndingAt, fullTimeText, timeText } from '#libs/service/formats.ts';
+import { amountText, bankDay, dayEndingAt, dayText, fullTimeText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type IconName, icon } from './icons.ts';
 import { type Status, statuses, type Tone } from './statuses.ts';
@@ -27,12 +27,14 @@ function timeAs(shown: string, iso: string): Html {
 /** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
 export function showUntil(iso: string): Html {
   const day = dayEndingAt(iso);
-  return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(day, iso)}`;
+  return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(dayText(day), iso)}`;
 }
 
 /** Returns the value date of a posting if it is not the bank's day of that time. */
 export const otherValueDate = (row: { effective_date?: string | undefined; created_at: string }): string | false =>
-  row.effective_date !== undefined && row.effective_date !== bankDay(Date.parse(row.created_at)) && row.effective_date;
+  row.effective_date !== undefined &&
+  row.effective_date !== bankDay(Date.parse(row.created_at)) &&
+  dayText(row.effective_date);
 
 /** Shows the time of a posting, and its value date if that is another day. */
 export const showPosted = (row: Parameters<typeof otherValueDate>[0]): Html => {

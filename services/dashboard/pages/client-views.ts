@@ -77,7 +77,7 @@ const ussdFields: readonly Field[] = [
     label: 'USSD phone',
     type: 'tel',
     placeholder: '+254700000001',
-    hint: 'Must be unique.',
+    hint: 'The mobile number with which the client banks by short codes such as *384#. It belongs to one client.',
   },
   { name: 'ussd_status', label: 'USSD', options: ['inactive', 'active'] },
 ];
@@ -130,7 +130,7 @@ ${table<Duplicate>(
   duplicates,
   '',
 )}
-<label><input type="checkbox" name="others" value="${ids}"> It is somebody else: open another client.</label>`;
+<label><input type="checkbox" name="others" value="${ids}"> It is somebody else: create another client.</label>`;
 }
 
 /** The fields of a client that a form can correct. */

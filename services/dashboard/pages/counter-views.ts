@@ -148,10 +148,10 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   if (!possible.includes(kind)) {
     const code = account.status === 'Active' ? 'invalid_account_type' : 'inactive_account';
     const reason = refusalText(code, { from: account });
-    return page(html`${notice('warning', reason)}${next('Another customer')}`);
+    return page(html`${notice('warning', reason)}${next('Next customer')}`);
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
-  const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
+  const cancel = { cancel: counterUrl, cancelText: 'Leave' };
   return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit))));
 }
 
@@ -225,7 +225,7 @@ export function summary(
     ['Value date', effective_date],
   ])}
 ${isShort && notice('error', refusalText('insufficient_funds', { from: counted }))}
-${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
+${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Change</a>` })}`;
 }
 
 export const confirms = {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { isCurrency } from '#libs/contracts/money.ts';
 import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/search.ts';
-import { moneyText } from '#libs/service/formats.ts';
+import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
@@ -117,7 +117,7 @@ function groups(hits: readonly SearchHit[], q: string): Html {
           {
             title: 'What',
             show: (hit) =>
-              html`<strong><a data-hit href="${hitUrl(hit, q)}"${hit === best && html` autofocus`}>${hit.title}</a></strong>`,
+              html`<strong><a data-hit href="${hitUrl(hit, q)}"${hit === best && html` autofocus`}>${withGroups(hit.title)}</a></strong>`,
           },
           { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
           { title: 'Found by', show: (hit) => matches[hit.matched] },
@@ -128,3 +128,9 @@ function groups(hits: readonly SearchHit[], q: string): Html {
       )}${rows.length >= maxHits && html`<p class="quiet">Only the first ${maxHits} are shown. Enter more of the text.</p>`}`,
   )}</div>`;
 }
+
+/** A title of the API may end with an amount, which people read with groups. Pure. */
+const withGroups = (title: string): string =>
+  title.replace(/(?<= )(\d+(?:\.\d+)?) ([A-Z]{3})$/, (_all, amount: string, currency: string) =>
+    amountText(amount, currency),
+  );

@@ -115,7 +115,7 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
       ...(scopes.has('holds:write') ? [{ title: 'Action', show: release }] : []),
     ],
     rows,
-    'No hold matches.',
+    'There is no hold. Programs place them, for a card payment for example.',
   );
 }
 

@@ -168,7 +168,7 @@ describe('the summary', () => {
       });
       expect(commands().map(({ value }) => JSON.parse(String(value)) as unknown)).toMatchObject([sent]);
       // The way back shows what was entered.
-      const back = /href="([^"]*)">Change or cancel/.exec((await person.get(String(headers.location))).body)?.[1] ?? '';
+      const back = /href="([^"]*)">Change/.exec((await person.get(String(headers.location))).body)?.[1] ?? '';
       const form = (await person.get(back.replaceAll('&amp;', '&'))).body;
       for (const value of Object.values(fields)) expect(form).toContain(`value="${value}"`);
     }

@@ -85,7 +85,7 @@ async function planReversal(visit: PageRequest): Promise<Planned> {
   const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
   const facts: Entered['facts'] = [
     ['Reversed operation', `${original.transaction_type} of ${amountText(original.amount, original.currency)}`],
-    ['Accepted', fullTimeText(original.created_at)],
+    ['Posted', fullTimeText(original.created_at)],
     ['Description', original.description],
     ['Reference', original.reference],
   ];

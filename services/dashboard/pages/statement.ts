@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { plusDays } from '#libs/contracts/times.ts';
-import { amountText, bankDay, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
+import { amountText, bankDay, dayText, endOfDay, startOfDay, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { exportCsv } from '../html/csv.ts';
@@ -132,10 +132,10 @@ function document(statement: Statement, { from_day, to_day }: Period, holder: Cl
   const sums = facts([
     ['Client', holder && clientName(holder)],
     ['Address', holder && showAddress(holder)],
-    ['Period', `${from_day} to ${to_day}`],
+    ['Period', `${dayText(from_day)} to ${dayText(to_day)}`],
     ['Opening balance', money(statement.opening_balance)],
-    ['Paid out', money(statement.debit_total)],
-    ['Paid in', money(statement.credit_total)],
+    ['Out', money(statement.debit_total)],
+    ['In', money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
     ['Entries', String(statement.entry_count)],
   ]);

@@ -86,7 +86,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
       listFacts: (instruction) => [['What', instruction.button], ...instruction.facts],
       async summary(visit, instruction, sealed) {
         const { says, button } = await announce(visit, instruction.asked, instruction.button);
-        const leave = html`<a href="${again(instruction, sealed)}">Change or cancel</a>`;
+        const leave = html`<a href="${again(instruction, sealed)}">Change</a>`;
         return {
           title: `${title}: is this right?`,
           content: html`${consequences(instruction)}${says}

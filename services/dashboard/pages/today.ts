@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import type { PostingTotals } from '#libs/contracts/statistics.ts';
-import { bankDay, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
+import { bankDay, countText, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
@@ -127,12 +127,12 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },
-      numeric('Postings', ({ operations }) => String(operations)),
-      money('Money in', 'money_in'),
-      money('Money out', 'money_out'),
+      numeric('Postings', ({ operations }) => countText(operations)),
+      money('In', 'money_in'),
+      money('Out', 'money_out'),
       money('Between accounts', 'transferred'),
       numeric('Refused', ({ currency, refused }) =>
-        Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), String(refused)),
+        Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), countText(refused)),
       ),
     ],
     totals.totals,

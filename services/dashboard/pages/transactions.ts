@@ -4,7 +4,7 @@ import { currencies, plainMoney } from '#libs/contracts/money.ts';
 import type { Timeline } from '#libs/contracts/timeline.ts';
 import { type Transaction, transactionStatus, transactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import { amountText, bankTime, moneyText, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { actorText, type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
@@ -100,7 +100,7 @@ function postingFacts(row: Transaction | Transfer, id: string, direction: string
     ['Reference', 'reference' in row && row.reference],
     ['Description', row.description],
     ...ownNames(row),
-    ['Accepted', showFullTime(row.created_at)],
+    [row.status === 'Completed' ? 'Posted' : 'Entered', showFullTime(row.created_at)],
     ['Value date', otherValueDate(row)],
     ['Id', idText(id)],
   ]);
@@ -163,13 +163,13 @@ function showTimeline({ transaction, request, command, booked_at, entries, event
   ])}</li>
 <li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was posted${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Posted', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
 <li><h3>Events</h3>${eventRows(events, request.accepted_at)}</li>
-</ol><p class="quiet">Times are UTC, to the millisecond, with the time since the request was accepted.</p>`;
+</ol><p class="quiet">Times are ${zoneText()}, to the millisecond, with the time since the request was accepted.</p>`;
 }
 
 /** Shows a time to the millisecond, and the time since the first step. */
 function moment(iso: string, since: string): Html {
   const after = Date.parse(iso) - Date.parse(since);
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 23)}</time>${iso !== since && html` <span class="quiet after">(${after < 0 ? '−' : '+'}${Math.abs(after)} ms)</span>`}`;
+  return html`<time datetime="${iso}">${bankTime(Date.parse(iso)).slice(0, 23).replace('T', ' ')}</time>${iso !== since && html` <span class="quiet after">(${after < 0 ? '−' : '+'}${Math.abs(after)} ms)</span>`}`;
 }
 
 const isOwn = ({ account_type }: TimelineEntry) => account_type === 'Teller' || account_type === 'Vault';

@@ -1,5 +1,16 @@
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
-import { amountText, bankAddress, bankDay, bankName, moneyText, timeText, zoneText } from '#libs/service/formats.ts';
+import {
+  amountText,
+  bankAddress,
+  bankDay,
+  bankName,
+  dayEndingAt,
+  dayText,
+  moneyText,
+  startOfDay,
+  timeText,
+  zoneText,
+} from '#libs/service/formats.ts';
 import { type Html, html, trusted } from '#libs/service/html.ts';
 
 /** All data that is printed. */
@@ -43,8 +54,8 @@ export function printedStatement({ statement, holder, created_at }: PrintedState
     ['Times', zoneText()],
     ['Issued', timeText(created_at)],
     ['Opening balance', money(opening_balance)],
-    ['Paid in', money(credit_total)],
-    ['Paid out', money(debit_total)],
+    ['In', money(credit_total)],
+    ['Out', money(debit_total)],
     ['Closing balance', money(closing_balance)],
   ];
   return `<!doctype html>\n${
@@ -61,7 +72,7 @@ ${holder.length > 0 && html`<address class="holder" dir="auto">${holder.join('\n
 <h1>Account statement</h1>
 <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
 <table>
-<thead><tr><th>Booked</th><th>Details</th><th class="amount">Paid out</th><th class="amount">Paid in</th><th class="amount">Balance</th></tr></thead>
+<thead><tr><th>Posted</th><th>Details</th><th class="amount">Out</th><th class="amount">In</th><th class="amount">Balance</th></tr></thead>
 <tbody>
 ${sumRow('Opening balance', opening_balance, currency)}
 ${statement.entries.map(entryRow)}
@@ -82,7 +93,7 @@ function entryRow(entry: EntryLine): Html {
   const amount = (direction: EntryLine['direction']) =>
     entry.direction === direction && moneyText(entry.amount, currency);
   return html`<tr><td><time datetime="${entry.created_at}">${timeText(entry.created_at)}</time></td>
-<td>${entry.reverses_transaction_id !== undefined && 'Reversal of '}${transaction_type}${counterparty && ` ${counterparty}`}${entry.reversed_by_transaction_id !== undefined && html`<small>Reversed</small>`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${entry.effective_date}</small>`}</td>
+<td>${entry.reverses_transaction_id !== undefined && 'Reversal of '}${transaction_type}${counterparty && ` ${counterparty}`}${entry.reversed_by_transaction_id !== undefined && html`<small>Reversed</small>`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${dayText(entry.effective_date ?? '')}</small>`}</td>
 <td class="amount">${amount('debit')}</td><td class="amount">${amount('credit')}</td><td class="amount">${moneyText(entry.balance_after, currency)}</td></tr>
 `;
 }
@@ -92,9 +103,14 @@ function isDated({ effective_date: day, created_at }: EntryLine): boolean {
   return day !== undefined && day !== bankDay(Date.parse(created_at));
 }
 
+/** Whole days are named; other times are as they are. */
 function periodText({ from, to, effective_from: first, effective_to: last }: Statement): string {
   if ((first ?? last) !== undefined)
-    return `value dates ${first === undefined ? '' : `from ${first} `}${last === undefined ? 'until now' : `to ${last}`}`;
+    return `value dates ${first === undefined ? '' : `from ${dayText(first)} `}${last === undefined ? 'until now' : `to ${dayText(last)}`}`;
+  const begins = from === null || from === startOfDay(bankDay(Date.parse(from)));
+  const lastDay = to === null ? undefined : dayEndingAt(to);
+  if (begins && lastDay !== undefined)
+    return `${from === null ? 'from the opening of the account' : `from ${dayText(bankDay(Date.parse(from)))}`} to ${dayText(lastDay)}`;
   const begin = from === null ? 'from the opening of the account' : `from ${timeText(from)}`;
-  return `${begin} ${to === null ? 'until now' : `to before ${timeText(to)}`}`;
+  return `${begin} until ${to === null ? 'now' : timeText(to)}`;
 }

@@ -101,7 +101,7 @@ test('where clocks are set back, the period and the entries of both hours are to
   });
   const { payload } = await app.inject({ url: `${url}?from=${from}&to=${to}`, headers: { ...keyHeader(), ...asPage } });
   const text = visibleText(payload);
-  expect(text).toContain('Period from 2026-10-25 02:30:00 GMT+2 to before 2026-10-25 02:30:00 GMT+1');
+  expect(text).toContain('Period from 2026-10-25 02:30:00 GMT+2 until 2026-10-25 02:30:00 GMT+1');
   expect(text).toMatch(/2026-10-25 02:45:00 GMT\+2 Deposit Payment 1.*2026-10-25 02:45:00 GMT\+1 Deposit Payment 2/);
   await app.close();
 });
