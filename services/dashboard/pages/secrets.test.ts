@@ -12,6 +12,8 @@ const webhook = {
   webhook_id,
   url: 'https://receiver.example/',
   event_types: ['corebanking.transaction.completed.v1'],
+  ordering: 'account',
+  blocked_accounts: [],
   description: null,
   status: 'Active',
   client_id: null,
