@@ -62,6 +62,16 @@ export const operationsSchema = z.object({
     mean_ms: z.number().nullable(),
     slowest_ms: z.number().nullable(),
   }),
+  /** The last hour of this gateway, a sample a minute, oldest first. */
+  history: z.array(
+    z.object({
+      at: z.string(),
+      lag: z.number().int().min(0).nullable(),
+      count: z.number().int().min(0),
+      mean_ms: z.number().nullable(),
+      slowest_ms: z.number().nullable(),
+    }),
+  ),
 });
 export type Operations = z.infer<typeof operationsSchema>;
 
@@ -136,6 +146,10 @@ export const operationsMeanings = {
     server_errors: 'Number of responses with a status of 500 or more',
     mean_ms: 'Mean response time in milliseconds; null: no responses',
     slowest_ms: 'Longest response time in milliseconds; null: no responses',
+    history: 'The last hour of the gateway that responds, a sample a minute, oldest first; empty after its start',
+    'history.at': `When the sample was taken, ${meaning.utc}`,
+    'history.lag': 'Uncommitted messages of all consumer groups except those of queries; null: unknown',
+    'history.count': 'Number of responses in the minute before',
     verification_id: 'The verification, an opaque string',
     'Verification.state':
       'running; passed; broken: a rule is violated; interrupted: it did not finish and says nothing about the books',

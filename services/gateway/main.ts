@@ -9,6 +9,7 @@ import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { createBasics } from '#libs/service/service.ts';
 import { createServing } from '#libs/service/serving.ts';
+import { sweeping } from '#libs/service/sweeping.ts';
 import { switchedOff } from './access/four-eyes.ts';
 import { createTimeReader } from './api/bank-time.ts';
 import { createForwarder } from './api/forward.ts';
@@ -18,6 +19,7 @@ import { appSettings, gatewayConfig } from './config.ts';
 import { createMessaging } from './messaging.ts';
 import { createConsumerLag } from './observe/consumer-lag.ts';
 import { createGatewayMetrics, measureGateway } from './observe/gateway-metrics.ts';
+import { createHistory, sampleMs } from './observe/history.ts';
 import { createLoadShedding } from './overload/load-shedding.ts';
 
 /**
@@ -99,6 +101,10 @@ run(
     const fourEyes = switchedOff(settings.fourEyes);
     if (fourEyes.off.length > 0 && fourEyes.reason !== null)
       logger.warn(fourEyes, 'no second person must approve these actions');
+    const history = createHistory({ consumerLag, recent: metrics.recent, now });
+    const sampling = sweeping('sampling operations', () => history.sample().then(() => false), sampleMs, logger);
+    onStop('history', () => sampling.stop());
+    sampling.start();
     const app = await createApp({
       ...settings,
       tokens: { ...settings.tokens, isEnded: endedTokens.isEnded },
@@ -107,6 +113,7 @@ run(
       now,
       forwarder,
       consumerLag,
+      history,
       apiKeys,
       auditRecords,
       logger,

@@ -16,9 +16,10 @@ export function addOperations(app: FastifyInstance): void {
     const { data } = await api.get<Operations>('/admin/operations');
     const content = html`${showSwitchedOff(data)}<h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
+<h2>The last hour</h2>${lastHour(data.history ?? [])}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">Breakers and requests are those of the gateway that responded.</p>`;
+<p class="quiet">Breakers, requests, and the last hour are those of the gateway that responded; if there are several, it may be another one each time.</p>`;
     return refreshed('operations', url, 10, now, content);
   });
 }
@@ -65,6 +66,42 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
   ]);
 }
 
+type Sample = Operations['history'][number];
+
+/** Lag and latency as pictures. Their figures are in the text, too. */
+function lastHour(samples: readonly Sample[]): Html {
+  if (samples.length < 2)
+    return html`<p role="status">This gateway has just started: pictures need two samples, which it takes each minute.</p>`;
+  const picture = (title: string, unit: string, read: (sample: Sample) => number | string | null) =>
+    line(
+      title,
+      unit,
+      samples.map((sample) => (read(sample) === null ? null : Number(read(sample)))),
+    );
+  return html`<div class="lines-of-time">${picture('Messages behind', '', ({ lag }) => lag)}${picture('Mean time of a request', ' ms', ({ mean_ms }) => mean_ms)}${picture('Slowest request', ' ms', ({ slowest_ms }) => slowest_ms)}${picture('Requests a minute', '', ({ count }) => count)}</div>`;
+}
+
+const size = { width: 300, height: 60 };
+
+/** A line over time, with a gap where nothing is known. */
+function line(title: string, unit: string, values: readonly (number | null)[]): Html {
+  const known = values.filter((value) => value !== null);
+  const text = (value: number | undefined) => (value === undefined ? '–' : `${Number(value.toFixed(1))}${unit}`);
+  const most = Math.max(1, ...known);
+  const step = size.width / Math.max(1, values.length - 1);
+  const points = values.map((value, i) =>
+    value === null
+      ? undefined
+      : `${(i * step).toFixed(1)} ${(size.height - 2 - (value / most) * (size.height - 4)).toFixed(1)}`,
+  );
+  // Each point is drawn to from the one before it, if that is known.
+  const path = points
+    .map((point, i) => (point === undefined ? '' : `${points[i - 1] === undefined ? 'M' : 'L'}${point}`))
+    .join('');
+  const says = `now ${text(known.at(-1))}, at most ${text(known.length > 0 ? Math.max(...known) : undefined)}`;
+  return html`<figure><figcaption>${title}: ${says}</figcaption><svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}, the last hour: ${says}" preserveAspectRatio="none"><path d="${path}" fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke"/></svg></figure>`;
+}
+
 function deadLetters(open: number | null): Html {
   if (open === null)
     return notice('warning', 'The number of open dead letters is not known, because accounts does not respond.');
@@ -78,7 +115,9 @@ function deadLetters(open: number | null): Html {
 /** Shows the lag per group and topic, with the partitions that are behind. */
 function lag(rows: readonly Lag[] | null): Html {
   if (rows === null) return notice('warning', 'The broker does not report the lag.');
-  const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];
+  // Queries are behind for a moment because this page asks.
+  const shown = rows.filter(({ topic }) => !topic.endsWith('.queries'));
+  const byGroup = [...Map.groupBy(shown, ({ group, topic }) => `${group} ${topic}`).values()];
   const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
   return table<Lag[]>(
     'Consumer lag',

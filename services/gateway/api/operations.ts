@@ -9,7 +9,7 @@ import type { ReadDependencies, ReadInput } from './reads.ts';
  */
 export async function readOperations(
   { origin }: ReadInput,
-  { forwarder, consumerLag, metrics, fourEyes }: ReadDependencies & { fourEyes: FourEyes },
+  { forwarder, consumerLag, metrics, history, fourEyes }: ReadDependencies & { fourEyes: FourEyes },
 ): Promise<Operations> {
   const [ledger, accounts, webhooks, consumer_lag] = await Promise.all([
     forwarder.query('get_ledger_operations', {}, origin.requestId, origin).then(answered),
@@ -31,6 +31,7 @@ export async function readOperations(
       : null,
     four_eyes: switchedOff(fourEyes),
     requests: metrics.recent(),
+    history: history.read(),
   };
 }
 

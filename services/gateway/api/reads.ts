@@ -9,6 +9,7 @@ import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import type { History } from '../observe/history.ts';
 import type { ConcurrencyLimit } from '../overload/concurrency-limit.ts';
 import { isNotFound, requireData, unreadable } from './answer.ts';
 import type { Forwarder, Outcome, QueuePosition } from './forward.ts';
@@ -21,6 +22,7 @@ export interface ReadDependencies {
   /** The most expensive reads of the ledger. */
   scans: ConcurrencyLimit;
   metrics: Pick<GatewayMetrics, 'recent'>;
+  history: Pick<History, 'read'>;
   /** The country of phone numbers without country code; undefined: they are refused. */
   homeCountry?: HomeCountry | undefined;
 }

@@ -112,6 +112,7 @@ export async function testApp(
     endedTokens,
     forwarder,
     consumerLag: async () => [],
+    history: { read: () => [] },
     apiKeys,
     auditRecords,
     pepper,
