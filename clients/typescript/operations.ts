@@ -522,6 +522,7 @@ export interface Operations {
     reason: string | null;
   };
   requests: { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
+  history: { at: string; lag: number | null; count: number; mean_ms: number | null; slowest_ms: number | null }[];
 }
 
 export interface Verification {
