@@ -39,7 +39,7 @@ for (const here of document.querySelectorAll('.parts li > [aria-current]')) {
 
 // The next step needs no click and no Tab: an invalid field, a link with data-next, or the first field of a form has the
 // focus, unless that would scroll the page.
-const chosen = document.querySelector('[autofocus]');
+const chosen = document.querySelector('main [autofocus]');
 const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main [data-next]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
 if (field && !chosen && location.hash === '' && field.getBoundingClientRect().bottom <= innerHeight) field.focus();
 
