@@ -243,6 +243,7 @@ export const approvalEndpoints = {
     route: 'GET /admin/approval-rules',
     summary: 'Get what needs an approval',
     scope: null,
+    bankOnly: true,
     description:
       'Returns the actions of the caller that need an approval now. A posting is `post_above` if its amount, or all items of a batch or captures of a hold together, is more than `limit` or more than `left` of its currency, or if its currency is not listed. It promises nothing: another posting of the caller, midnight, or a change of the settings may come before the request.',
     result: ownRulesSchema,

@@ -122,6 +122,7 @@ const ofTheBank = [
 
 /** The other endpoints that refuse a credential bound to one client. */
 const notForBound = [
+  'GET /admin/approval-rules',
   'GET /admin/staff-day',
   'GET /tills',
   'GET /tills/:till_id',

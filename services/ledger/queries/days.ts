@@ -5,7 +5,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { plusDays } from '#libs/contracts/times.ts';
+
 import { tookTooLong } from '#libs/postgres/errors.ts';
 import { listTable } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -96,7 +96,7 @@ export async function getTrialBalance(pool: Pool, data: MessageData<'get_trial_b
 }
 
 const tooManySince = (on: string): string =>
-  `adding up what was posted since ${on} takes too long; it is fast once ${plusDays(on, 1)} and all days after it but today are closed`;
+  `adding up what was posted since ${on} takes too long; close the days after it as they end, because those need not be added up`;
 
 async function readTrialBalance(pool: Pool, { on }: MessageData<'get_trial_balance'>): Promise<ReplyBody> {
   const future = on === undefined ? undefined : await futureDay(pool, on);
