@@ -86,6 +86,7 @@ export const operations = {
   getTimeline: { method: 'GET', path: '/admin/transactions/:transaction_id/timeline' },
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
   getPostingTotals: { method: 'GET', path: '/admin/posting-totals' },
+  getCashDays: { method: 'GET', path: '/admin/cash-days' },
   getStaffDay: { method: 'GET', path: '/admin/staff-day' },
   openTill: { method: 'POST', path: '/tills' },
   listTills: { method: 'GET', path: '/tills', paged: 'items' },
@@ -1174,6 +1175,14 @@ export interface Calls {
     complete: boolean;
     counted_from: string;
     totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
+  }>;
+  /** Get the cash that came in and went out, by day. Days are those of the bank on which postings were accepted. If too many were not counted before, `complete` is false, and a later request returns more. Scope: books:read. */
+  getCashDays(input?: { days?: '7' | '14' | '30' }, options?: CallOptions): Promise<{
+    from: string;
+    to: string;
+    complete: boolean;
+    counted_from: string;
+    days: { date: string; currency: string; money_in: number; money_out: number }[];
   }>;
   /** Get what a person has posted on a day. The caller's own day, or with `books:read` that of the person `actor`. Days are those of the bank, and every posting is counted, however many there are. What a second person has approved counts for the person who asked for it. Any authenticated caller. */
   getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<{

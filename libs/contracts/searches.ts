@@ -29,6 +29,7 @@ const sums = new Set<MessageName>([
   'get_trial_balance',
   'get_posting_statistics',
   'get_posting_totals',
+  'get_cash_days',
 ]);
 
 /**

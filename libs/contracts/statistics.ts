@@ -44,6 +44,19 @@ const postingTotalsSchema = z.object({
 });
 export type PostingTotals = z.infer<typeof postingTotalsSchema>;
 
+/** Cash by day of the bank, currencies without any omitted. */
+const cashDaysSchema = z.object({
+  from: z.string(),
+  to: z.string(),
+  /** False if there are too many transactions to count at once. */
+  complete: z.boolean(),
+  /** The first day that is counted. */
+  counted_from: z.string(),
+  days: z.array(z.object({ date: z.string(), currency: z.string(), money_in: money, money_out: money })),
+});
+export type CashDays = z.infer<typeof cashDaysSchema>;
+const cashDaysQuery = z.strictObject({ days: z.enum(['7', '14', '30']).default('14') });
+
 const statisticsQuery = z.strictObject({
   currency: field.currency,
   unit: statisticsUnit.default('hour'),
@@ -70,9 +83,19 @@ export const statisticsEndpoints = {
     description:
       '`to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
   },
+  get_cash_days: {
+    route: 'GET /admin/cash-days',
+    summary: 'Get the cash that came in and went out, by day',
+    scope: 'books:read',
+    query: cashDaysQuery,
+    description:
+      'Days are those of the bank on which postings were accepted. If too many were not counted before, `complete` is false, and a later request returns more.',
+    answers: { days: { counted_from: '2026-01-01', from: '2026-01-01' } },
+  },
 } satisfies EndpointRows;
 
 export const statisticsMessages = {
+  get_cash_days: message.ledger.query(cashDaysQuery.shape, cashDaysSchema),
   get_posting_statistics: message.ledger.query(statisticsQuery.shape, postingStatisticsSchema),
   get_posting_totals: message.ledger.query(totalsQuery.shape, postingTotalsSchema),
 };
@@ -91,6 +114,11 @@ export const statisticsMeanings = {
     'get_posting_statistics.to': 'Accepted before this time: ISO 8601 date or time; default: now',
     unit: 'Length of a bucket: minute, hour or day, in UTC',
     counted_from: `The start of the counted period, ${meaning.utc}; later than \`from\` if not complete`,
+    'CashDays.from': 'The first day',
+    'CashDays.to': 'The last day: the current one',
+    'CashDays.counted_from': 'The first day that is counted; later than `from` if not complete',
+    'CashDays.days': 'By day and currency, the oldest first; without cash omitted',
+    'get_cash_days.days': 'How many days, with the current one: 7, 14 or 30',
     buckets: 'One per unit of time with postings, in order',
     start: `Start of the unit of time, ${meaning.utc}`,
     operations: 'Number of operations; a transfer counts once',

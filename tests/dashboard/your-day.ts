@@ -39,7 +39,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
         await enter(page.getByLabel('Amount in KWD'), '20.25');
         await send(page.getByRole('button', { name: 'Continue' }));
-        await send(page.getByRole('button', { name: /^Withdraw 20/ }));
+        await send(page.getByRole('button', { name: /^Pay out 20/ }));
         await page.waitForURL('**/counter/receipts/txn_*');
 
         await page.goto(ui(''));
@@ -54,7 +54,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         expect(await mainText(page)).toMatch(/KWD 4980.250 4980.000 −0.250/);
         await expectFine(page, 'till-difference');
         await enter(page.getByLabel('Reason for the difference'), 'a coin fell down');
-        await send(page.getByRole('button', { name: 'Close the till' }));
+        await press(page.getByRole('button', { name: 'Close the till' }));
         await page.getByText('Your till is closed.').waitFor();
         expect(await heading(page)).toBe('Till of officer');
         expect(await mainText(page)).toMatch(

@@ -22,7 +22,7 @@ import { countText, type Fact, facts, notice, numeric, showTime, table, toned } 
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
-const tillsUrl = '/admin/ui/tills';
+export const tillsUrl = '/admin/ui/tills';
 const scope = 'transactions:write';
 
 export function addTills(app: FastifyInstance): void {

@@ -89,6 +89,59 @@ describe('the day', () => {
   });
 });
 
+describe('cash by day', () => {
+  const row = { currency: 'KES', money_in: '1500.00', money_out: '20.50' };
+  const cash = (complete = true) =>
+    ok({
+      from: '2026-01-01',
+      to: '2026-01-14',
+      complete,
+      counted_from: complete ? '2026-01-01' : '2026-01-10',
+      days: [
+        { ...row, date: '2026-01-10' },
+        { ...row, date: '2026-01-14', money_in: '0.00', money_out: '0.01' },
+      ],
+    });
+
+  /** Of its own, because the gateway soon stops to ask services that have not answered. */
+  async function shown(reply: ReplyBody | undefined, path = '') {
+    const bank = await testDashboard(({ name }) => (name === 'get_cash_days' && reply ? reply : 'no_reply'));
+    try {
+      return (await bank.signedIn('books:read').get(`/admin/ui/today${path}`)).body;
+    } finally {
+      await bank.app.close();
+    }
+  }
+
+  it('is drawn by currency with today marked, without styles, and is a table too', async () => {
+    const body = await shown(cash());
+    expect(body).toMatch(/<svg viewBox="0 0 560 108" role="img" aria-label="Cash in and out in KES by day/);
+    expect(
+      [...body.matchAll(/<rect class="(in|out)" [^>]* height="(\d+)">/g)]
+        .filter(([, , size]) => size !== '0')
+        .map(([, kind, size]) => [kind, size]),
+    ).toEqual([
+      ['in', '90'],
+      ['out', '1'],
+      ['out', '1'],
+    ]);
+    expect(body.match(/<rect class="today"/g)).toHaveLength(1);
+    expect(body).not.toContain('style=');
+    expect(visibleText(body)).toContain('2026-01-14 , today 0.00 0.01 2026-01-13 0.00 0.00');
+    expect(body).toContain('href="/admin/ui/today?days=30"');
+  });
+
+  it('says which days are not counted yet, and what is not known', async () => {
+    const body = await shown(cash(false), '?days=30');
+    expect(body).toContain('Days before 2026-01-10 are still being counted.');
+    expect(body).toContain('hx-get="/admin/ui/today?days=30"');
+    answers = {};
+    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain(
+      'cash of the last days cannot be shown',
+    );
+  });
+});
+
 describe('the day of the person', () => {
   // The gateway soon stops to ask services that have not answered.
   beforeAll(async () => {

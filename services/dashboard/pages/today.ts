@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
-import type { PostingTotals } from '#libs/contracts/statistics.ts';
+import type { CashDays, PostingTotals } from '#libs/contracts/statistics.ts';
 import { bankDay, countText, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
@@ -8,9 +8,11 @@ import { addPage, type PageRequest } from '../html/frame.ts';
 import { hasAny, visibleSections } from '../html/navigation.ts';
 import { loaded, notice, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
+import { cashBars } from './cash-bars.ts';
 import { counterScopes } from './counter.ts';
 import { startForm } from './counter-views.ts';
 import { showSwitchedOff } from './operations.ts';
+import { tillsUrl } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';
 import { showYourDay } from './your-day.ts';
 
@@ -24,14 +26,19 @@ export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
     const { api, person, now } = visit;
     const day = bankDay(now);
-    const [totals, operations, waiting] = await Promise.all([
+    const isLong = visit.query.get('days') === '30';
+    const shownAt = isLong ? `${url}?days=30` : url;
+    const [totals, operations, waiting, cash] = await Promise.all([
       known(api.get<PostingTotals>(`/admin/posting-totals?from=${startOfDay(day)}`)),
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
+      known(api.get<CashDays>(`/admin/cash-days?days=${isLong ? 30 : 14}`)),
     ]);
     const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
-<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}`;
-    return refreshed('today', url, 30, now, content);
+<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
+<h2>Cash by day</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
+<p><a href="${url}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a> <a href="${tillsUrl}">Tills</a></p>`;
+    return refreshed('today', shownAt, 30, now, content);
   });
 }
 

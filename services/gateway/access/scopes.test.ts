@@ -78,6 +78,7 @@ const table: Record<string, string[]> = {
   'GET /admin/transactions/:transaction_id/timeline': ['audit:read', 'transactions:read'],
   'GET /admin/posting-statistics': ['books:read'],
   'GET /admin/posting-totals': ['books:read'],
+  'GET /admin/cash-days': ['books:read'],
   'GET /admin/approval-rules': [],
   // Of another person: books:read.
   'GET /admin/staff-day': [],

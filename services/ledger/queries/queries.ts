@@ -15,6 +15,7 @@ import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
 import { listBatches } from './batches.ts';
 import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
+import { getCashDays } from './cash-days.ts';
 import { getAccountDays } from './daily.ts';
 import { getDayClosing, getTrialBalance, listBalances, listDayClosings, listDayLines } from './days.ts';
 import { checkErasure } from './erasable.ts';
@@ -63,6 +64,7 @@ const queryHandlers = {
   get_ledger_operations: async (pool) => done(await getOperations(pool)),
   get_posting_statistics: (pool, data, { time }) => getPostingStatistics(pool, data, time),
   get_posting_totals: (pool, data, { time }) => getPostingTotals(pool, data, time),
+  get_cash_days: async (pool, data, { time }) => done(await getCashDays(pool, data, time)),
   get_staff_day: async (pool, data, { time }) => done(await getStaffDay(pool, data, time)),
   get_till: (pool, { till_id }) => getTill(pool, till_id),
   list_tills: (pool, data) => listTills(pool, data),
