@@ -16,6 +16,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         const { enter, press, send } = personAt(page, hand);
         await page.goto(ui(''));
         // The search has the focus: the first keys of the day go into it.
+        await page.getByLabel('Customer').and(page.locator(':focus')).waitFor();
         await page.keyboard.type(account.account_number);
         await page.keyboard.press('Enter');
         await page.waitForURL(ui(`/counter/${account.account_id}/deposit`));
@@ -66,7 +67,9 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         const row = managers.page.getByRole('row', { name: 'a coin fell down' }).first();
         expect((await row.innerText()).replaceAll('\u00a0', ' ')).toMatch(/officer[\s\S]*−0\.250 KWD/);
         await expectFine(managers.page, 'tills');
-        expect([...complaints, ...managers.complaints]).toEqual([]);
+        // Of the two forms that were refused.
+        const unexpected = complaints.filter((complaint) => !complaint.includes('status of 400'));
+        expect([...unexpected, ...managers.complaints]).toEqual([]);
       },
       180_000,
     );

@@ -89,6 +89,7 @@ const table: Record<string, string[]> = {
   'GET /admin/operations': ['books:read'],
   'POST /admin/verifications': ['books:read'],
   'GET /admin/audit': ['audit:read'],
+  'GET /admin/audit/actors': ['audit:read'],
   'GET /admin/dead-letters': ['ops:manage'],
   'GET /admin/dead-letters/:dead_letter_id': ['ops:manage', 'clients:read'],
   'POST /admin/dead-letters/:dead_letter_id/redrive': ['ops:manage'],
