@@ -208,7 +208,9 @@ function addCorrection(app: FastifyInstance, secrets: readonly string[]): void {
       const etag = fields.get('etag') ?? undefined;
       const asked = { action: 'client_contact' as const };
       if (Object.entries(changes).some(isContact) && (await needsApproval(visit, asked))) {
-        const { client } = await read(visit);
+        const current = await read(visit);
+        const { client } = current;
+        if (etag && etag !== current.etag) return { status: 412, content: bothVersions(visit, current, was) };
         return task.summarise(visit, {
           method: 'patch',
           path,
