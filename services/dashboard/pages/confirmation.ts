@@ -112,11 +112,16 @@ ${home}`,
       const instruction = open(sealed, visit.actor);
       return instruction ? show(visit, instruction, sealed) : unreadable;
     };
+  // Only a POST has a key by which the bank knows an approval that it has asked for already.
+  const askAgain = ({ method = 'post' }: { method?: Method | undefined }) =>
+    method === 'post'
+      ? html`Ask again here: however often you ask, it is done at most once.`
+      : html`Look at <a href="/admin/ui/approvals/mine">Asked by me</a> first: if a second person must approve it, and it is not there, ask again here.`;
   const unknown = (visit: PageRequest, instruction: T, sealed: string) =>
     html`${notice(
       'warning',
       html`The bank has not confirmed yet whether it was done.
-<strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.`,
+<strong>${confirmation.caution}</strong> ${askAgain(confirmation.toRequest(instruction))}`,
       true,
     )}
 ${facts(confirmation.listFacts(instruction))}

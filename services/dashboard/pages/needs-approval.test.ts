@@ -175,6 +175,34 @@ describe('the summary', () => {
   });
 });
 
+describe('a change of a contact that somebody else has changed meanwhile', () => {
+  it('shows both versions before the summary, and after going back to the form', async () => {
+    const url = `/admin/ui/clients/${ids.client}/contact`;
+    const fields = { ...was, ...contact, was_email: 'old@b.cc', email: 'mine@b.cc', etag: '"of before"' };
+    const person = made.signedIn(everything);
+    const answer = await person.post(url, { csrf_token: person.session.csrf, ...fields });
+    expect(answer.statusCode).toBe(412);
+    expect(answer.body).toContain('Somebody else has changed this client since you opened the form.');
+    expect(answer.body).toContain('name="email" value="mine@b.cc"');
+  });
+});
+
+describe('an unknown outcome', () => {
+  it('of limits says where a request that waits already is listed, because asking again may make another', async () => {
+    const person = made.signedIn(everything);
+    const send = (to: string, fields: Record<string, string>) =>
+      person.post(to, { csrf_token: person.session.csrf, ...fields });
+    const limits = { per_day_out: '600', shown_per_day_out: '500' };
+    const { headers } = await send(`/admin/ui/accounts/${ids.account}/limits`, limits);
+    const address = new URL(String(headers.location), 'http://bank.example');
+    answers['request_approval'] = answers['set_account_limits'] = 'no_reply';
+    const confirmed = await send(address.pathname, { of: address.searchParams.get('of') ?? '' });
+    const { body } = await person.get(String(confirmed.headers.location));
+    expect(body).toContain('Look at <a href="/admin/ui/approvals/mine">Asked by me</a> first');
+    expect(body).not.toContain('at most once');
+  });
+});
+
 describe('the form', () => {
   it('of unfreezing says that it needs an approval, and that of freezing does not', async () => {
     const { get } = made.signedIn(everything);
