@@ -8,7 +8,7 @@ import type { SearchHit } from '#libs/contracts/search.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { known } from '../api.ts';
+import { ApiRefused, known } from '../api.ts';
 import { readKeyNames } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -214,10 +214,20 @@ async function findClient(visit: PageRequest, typed: string): Promise<{ client_i
   const hits =
     typed === ''
       ? undefined
-      : await known(visit.api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: typed })}`));
+      : await unlessWrong(visit.api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: typed })}`));
   const ids = hits?.data.flatMap(({ kind, id }) => (kind === 'client' ? [{ client_id: id }] : [])) ?? [];
   const [only] = ids;
   return only && ids.length === 1 ? only : { found: [...(await readClients(visit, ids)).values()] };
+}
+
+/** Returns undefined if the API says that what was typed cannot be looked for. */
+async function unlessWrong<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiRefused && error.status === 400) return undefined;
+    throw error;
+  }
 }
 
 /** Returns the client if the person may read it. The API reports an unknown one, and the message is shown at the field. */

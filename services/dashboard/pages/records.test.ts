@@ -317,6 +317,16 @@ describe('clients', () => {
 });
 
 describe('accounts', () => {
+  it('a search for the client that is not answered is not taken for a client that is not there', async () => {
+    const { session, post } = made.signedIn(everything);
+    const open = () => post('/admin/ui/accounts/new', { csrf_token: session.csrf, client_id: 'Ada', currency: 'USD' });
+    answers['search_records'] = 'no_reply';
+    const away = await open();
+    expect([away.statusCode, away.body.includes('No client was found')]).toEqual([503, false]);
+    answers['search_records'] = answers['search_postings'] = ok([]);
+    expect((await open()).body).toContain('No client was found for “Ada”.');
+  });
+
   it('freezing requires a confirmation, and shows reason and note', async () => {
     answers['change_account_status'] = ok({ ...samples.master, status: 'Frozen', balance: '10.50' });
     const { session, post } = made.signedIn(everything);
