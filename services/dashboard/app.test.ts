@@ -300,6 +300,19 @@ describe('signing out', () => {
     expect((await get('/admin/ui')).statusCode).toBe(303);
   });
 
+  it('after the end of the session says so, and forgets it; another site cannot make a browser forget one', async () => {
+    const { post, session } = signedIn('');
+    const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
+    const { headers } = await post('/admin/logout', { csrf_token: session.csrf }, { cookie });
+    expect([headers.location, headers['set-cookie']]).toEqual([
+      '/admin/login?signed_out',
+      expect.stringMatching(/^bank_session=;.*Max-Age=0/),
+    ]);
+    // The browser sends no cookie with a form of another site.
+    const foreign = await post('/admin/logout', {}, { cookie: 'other=1', 'sec-fetch-site': 'cross-site' });
+    expect(foreign.headers['set-cookie']).toBeUndefined();
+  });
+
   it('cannot be caused by another site', async () => {
     const { get, post } = signedIn('keys:manage');
     expect((await post('/admin/logout', {}, { 'sec-fetch-site': 'cross-site' })).statusCode).toBe(403);
@@ -384,7 +397,20 @@ describe('a form sent after the end of its session', () => {
     const refreshed = await get('/admin/ui/today', { cookie, 'hx-request': 'true' });
     expect(refreshed.headers['hx-redirect']).toBe('/admin/login?ended');
     expect(refreshed.headers['set-cookie']).toBeUndefined();
-    expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toContain('bank_session=;');
+  });
+
+  it('is also kept after another window has asked for a page, which leaves the cookie that says whose it was', async () => {
+    const { get, post, session } = signedIn('clients:write');
+    const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
+    expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toBeUndefined();
+    const ended = signedIn('clients:write');
+    await ended.post('/admin/logout', { csrf_token: ended.session.csrf });
+    const asked = await ended.get('/admin/ui');
+    expect([asked.statusCode, asked.headers['set-cookie']]).toEqual([303, undefined]);
+    const { headers } = await post(form, { ...entered, csrf_token: session.csrf }, { cookie });
+    expect(headers.location).toBe('/admin/login?to=%2Fadmin%2Fui%2Fkept-form');
+    // What cannot be read is of no use.
+    expect((await get('/admin/ui', { cookie: 'bank_session=made-up' })).headers['set-cookie']).toContain('Max-Age=0');
   });
 
   it('is not kept if another page created it, or it is too long', async () => {
@@ -473,8 +499,10 @@ describe('the answer to a form', () => {
     ['/admin/ui/counter/batches/sending', { of: 'x' }, '/admin/ui/counter/batches'],
     ['/admin/ui/counter/summary', { of: 'a b' }, '/admin/ui/counter/summary?of=a+b'],
     ['/admin/ui/clients/new', { csrf_token: 'of another session' }, '/admin/ui/clients/new'],
+    ['/admin/ui/clients/new', { client_type: 'Corporate' }, '/admin/ui/clients/new?client_type=Corporate'],
+    ['/admin/ui/accounts/new', { client_id: ids.client }, `/admin/ui/accounts/new?client_id=${ids.client}`],
   ])('%s with %j is followed by %s', async (url, fields, here) => {
-    const person = signedIn('clients:write transactions:write transfers:write');
+    const person = signedIn('clients:write accounts:write transactions:write transfers:write');
     const { body } = await person.post(url, { csrf_token: person.session.csrf, ...fields });
     expect(/data-here="([^"]*)"/.exec(body)?.[1]).toBe(here);
     expect((await person.get('/admin/ui')).body).not.toContain('data-here');

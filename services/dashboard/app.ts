@@ -101,9 +101,6 @@ const serverOptions = {
 /** More than the staff of a bank need at once. One address may have a tenth, except the proxies. */
 const maxConnections = 2_000;
 
-/** Sign-ins that a browser can begin side by side. */
-const loginCookies = 8;
-
 const securityHeaders = {
   'cache-control': 'no-store',
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
@@ -160,7 +157,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     origin,
     now,
   });
-  app.setErrorHandler(createErrorPages({ ...deps, keepConnection, keepForm: keptForms.keep, cookie }));
+  app.setErrorHandler(createErrorPages({ ...deps, keepConnection, keepForm: keptForms.keep }));
   app.setNotFoundHandler(() => {
     throw notFound();
   });
@@ -173,7 +170,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     sessions,
     cookie,
     callApi,
-    loginCookie: (state) => createCookie(`bank_login_${state.charCodeAt(0) % loginCookies}`, isSecure),
+    loginCookie: (slot) => createCookie(`bank_login_${slot}`, isSecure),
     hasKeptForm: keptForms.has,
   });
   noteLooking(app, looked);

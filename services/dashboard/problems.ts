@@ -3,10 +3,9 @@ import type { Logger } from 'pino';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from './api.ts';
-import { ForeignForm, forgetSession, pageOfForm, sendPage, toSignIn } from './html/frame.ts';
+import { ForeignForm, pageOfForm, sendPage, toSignIn } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
 import { logRefused, toRefused } from './refusals.ts';
-import type { Cookies } from './session/cookies.ts';
 import type { Session } from './session/session.ts';
 
 /** Error pages, which say what to do next. */
@@ -19,13 +18,12 @@ interface Problem {
 
 interface ErrorPageOptions {
   logger: Logger;
-  cookie: Cookies;
   keepConnection(reply: FastifyReply): void;
   /** Keeps a form whose session has ended. Returns the page that shows it again after the sign-in. */
   keepForm(request: FastifyRequest, reply: FastifyReply, session: Session): string | undefined;
 }
 
-export function createErrorPages({ logger, cookie, keepConnection, keepForm }: ErrorPageOptions) {
+export function createErrorPages({ logger, keepConnection, keepForm }: ErrorPageOptions) {
   /** Tells the audit and the log what the dashboard itself refused. The API records and logs its own refusals. */
   const refused = async (
     request: FastifyRequest,
@@ -61,7 +59,6 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
     const { visit } = request;
     // The token has expired, or the person signed out or in again elsewhere.
     if (error instanceof ApiRefused && error.status === 401 && visit) {
-      forgetSession(request, reply, cookie);
       toSignIn(request, reply, request.method === 'POST' ? keepForm(request, reply, visit.session) : undefined);
       return reply;
     }
@@ -83,7 +80,7 @@ export function createErrorPages({ logger, cookie, keepConnection, keepForm }: E
 const foreignForm: Problem = {
   status: 403,
   title: 'This form was not accepted',
-  text: 'It was not sent by a page of your current session, perhaps because you signed in again meanwhile. Nothing was changed. Open the page again and repeat your entry.',
+  text: 'It was not sent by a page of your current session, perhaps because you signed out meanwhile, or somebody else signed in. Nothing was changed. Open the page again and repeat your entry.',
 };
 
 /** What people read, by status; others are shown with the message of the API, or as our fault. */

@@ -182,14 +182,53 @@ export function testSignOut({ world, open }: Dashboard): void {
       expect(await warning.count()).toBe(0);
       await tab.close();
       // Somebody who types is there.
-      await page.locator('main').getByLabel('First name').fill('Kept');
-      await page.clock.fastForward('16:00');
+      await page.clock.fastForward('14:50');
+      await page.locator('main').getByLabel('First name').pressSequentially('Kept');
+      const asked = page.waitForResponse('**/admin/ui/session');
+      await page.clock.fastForward('00:30');
+      await asked;
+      expect(await warning.count()).toBe(0);
+      // Closing the warning does not say so.
+      await page.clock.fastForward('26:00');
       await warning.waitFor();
-      await page.clock.fastForward('06:00');
+      await warning.getByRole('button', { name: 'Close' }).click();
+      await page.clock.fastForward('00:10');
+      await page.clock.fastForward('04:30');
       await warning.getByText('Your session has ended. What you have entered').waitFor();
       await expectFine(page, 'session-ended');
       await page.keyboard.press('Escape');
       expect(await page.locator('main').getByLabel('First name').inputValue()).toBe('Kept');
+      // As if the browser had kept this page while the session was used on others: no event says so.
+      await page.evaluate(
+        `localStorage.setItem('session-end', JSON.stringify({ idle: Date.now() + 40_000, most: Date.now() + 9e6 }))`,
+      );
+      await page.clock.fastForward('00:05');
+      await warning.getByText('ends in less than a minute').waitFor();
+      // What is said with the dialog is the text that is shown.
+      const told = await warning.ariaSnapshot();
+      expect(told).toContain('Nothing has been done');
+      expect(await warning.getAttribute('aria-describedby')).toBe('session-end-text');
+      expect(complaints).toEqual([]);
+    });
+
+    it('in spite of use is announced once, not on each page', async () => {
+      const { page, complaints } = await open();
+      await signIn(page, front(), 'officer');
+      await page.clock.install();
+      // The token of this session lasts for four more minutes.
+      await page.route('**/admin/ui/clients', async (route) => {
+        const response = await route.fetch();
+        const body = (await response.text()).replace(/data-most-ms="\d+"/, 'data-most-ms="240000"');
+        await route.fulfill({ response, body });
+      });
+      const warning = page.getByRole('dialog', { name: 'Your session' });
+      await page.goto(`${front()}/admin/ui/clients`);
+      await page.clock.fastForward('00:10');
+      await warning.getByText('You must sign in again in 4 minutes').waitFor();
+      await page.keyboard.press('Escape');
+      await page.goto(`${front()}/admin/ui/clients`);
+      await page.clock.fastForward('00:10');
+      expect(await warning.count()).toBe(0);
       expect(complaints).toEqual([]);
     });
   });

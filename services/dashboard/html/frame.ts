@@ -19,8 +19,8 @@ import { hasAny } from './navigation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A script of a page asks, perhaps beside a form, so the cookie of an ended session is left to keep that form. */
-    background?: boolean;
+    /** The form that signs out, which an ended session need not. */
+    signsOut?: boolean;
     /** A route of the dashboard that is served without a session. It contains no data. */
     open?: boolean;
     page?: PageOptions;
@@ -113,9 +113,14 @@ export function openSession({ sessions, cookie, looked, keptSecrets, callApi, lo
     const sealed = cookie.read(request.headers);
     const session = sealed === undefined ? undefined : sessions.open(sealed);
     if (!session) {
-      if (sealed !== undefined) forgetSession(request, reply, cookie);
-      const isForm = request.method === 'POST' && request.routeOptions.config.page !== undefined;
-      request.expiredSession = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
+      // The cookie of an ended session is left, so that a form in this or another window is still kept. A request without
+      // it may be of another site, which must not remove it.
+      const ended = sealed === undefined ? undefined : sessions.read(sealed);
+      const { page, signsOut } = request.routeOptions.config;
+      if (sealed !== undefined && (!ended || signsOut)) cookie.clear(reply);
+      if (signsOut) return void reply.redirect('/admin/login?signed_out', 303);
+      const isForm = request.method === 'POST' && page !== undefined;
+      request.expiredSession = isForm && ended ? ended : null;
       return request.expiredSession ? undefined : toSignIn(request, reply);
     }
     const scopes = new Set(session.scopes.split(' '));
@@ -141,12 +146,6 @@ export function openSession({ sessions, cookie, looked, keptSecrets, callApi, lo
       fields: new URLSearchParams(),
     };
   };
-}
-
-/** Removes the cookie. What a page asks by itself leaves it, so that a form in this or another window is still kept. */
-export function forgetSession(request: FastifyRequest, reply: FastifyReply, cookie: Cookies): void {
-  const isBackground = request.headers['hx-request'] !== undefined || request.routeOptions.config.background === true;
-  if (!isBackground) cookie.clear(reply);
 }
 
 /** Redirects to the sign-in page, which then returns to the requested page or to `after`. */
@@ -275,6 +274,9 @@ function answer(
   return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path, here }));
 }
 
+/** Fields that a page with a form has as its parameters, too. */
+const choosing: readonly string[] = ['of', 'client_type', 'client_id'];
+
 /**
  * Returns the page that a browser shows again after this form was answered with a page: its own, or the nearest one above
  * it. Undefined if it is no form.
@@ -284,8 +286,10 @@ export function pageOfForm({ method, routeOptions, server, visit }: FastifyReque
   const above = (address: string) => address.slice(0, address.lastIndexOf('/'));
   let [url = '', page] = [routeOptions.url, visit.path];
   while (!server.hasRoute({ method: 'GET', url }) && url !== '') [url, page] = [above(url), above(page)];
-  const of = visit.fields.get('of');
-  return of === null || page !== visit.path ? page : `${page}?${new URLSearchParams({ of })}`;
+  const chosen = new URLSearchParams(
+    [...visit.fields].filter(([name, value]) => choosing.includes(name) && value !== ''),
+  );
+  return chosen.size === 0 || page !== visit.path ? page : `${page}?${chosen}`;
 }
 
 export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {

@@ -11,8 +11,8 @@ export interface Person {
   scopes: ReadonlySet<string>;
   /** The token that every form contains. */
   csrf: string;
-  /** For how long the session lasts without use, and at most, in milliseconds. */
-  left: { idle_ms: number; most_ms: number };
+  /** For how long the session lasts without use, and at most, and when the person is warned, in milliseconds. */
+  left: { idle_ms: number; most_ms: number; warn_ms: number };
 }
 
 export interface PageParts {

@@ -38,7 +38,8 @@ async function start({
     ...(isBrokerAway && { auditRecords: { ...noRecords, record: () => Promise.reject(new Error('away')) } }),
   });
   const url = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
-  const states = ['s', 't'];
+  // They begin alike.
+  const states = ['AAAA', 'AgAA'];
   const issuer: Issuer = {
     begin: async () => ({
       url: 'https://issuer.example/auth',
@@ -61,7 +62,7 @@ async function start({
     now: Date.now,
     sessions,
     cookie: createCookie('bank_session', false),
-    loginCookie: (state) => createCookie(`bank_login_${state}`, false),
+    loginCookie: (slot) => createCookie(`bank_login_${slot}`, false),
     hasKeptForm: () => false,
     sessionSecrets: ['a secret'],
     publicUrl: 'http://bank.example',
@@ -72,13 +73,13 @@ async function start({
   const beginAgain = () =>
     app.inject({ url: '/admin/login/start?to=/admin/ui/audit', headers: { host: 'bank.example', cookie } });
   const comeBack = (headers: Record<string, string> = { cookie }) =>
-    app.inject({ url: '/admin/callback?code=c&state=s', headers, remoteAddress: '203.0.113.7' });
+    app.inject({ url: '/admin/callback?code=c&state=AAAA', headers, remoteAddress: '203.0.113.7' });
   const records = async () => {
     await gateway.auditRecords.flush();
     const audited = gateway.recorded.filter(({ topic }) => topic === 'test.accounts.commands');
     return audited.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
   };
-  return { comeBack, beginAgain, records, sessions };
+  return { comeBack, beginAgain, cookie, records, sessions };
 }
 
 const noRecords = {
@@ -117,9 +118,20 @@ it('tabs sign in side by side: the one that began first still comes back', async
   const { comeBack, beginAgain } = await start();
   const second = await beginAgain();
   const cookies = String(second.headers['set-cookie']);
-  expect(cookies).toContain('bank_login_t=');
-  expect(cookies).not.toContain('bank_login_s=');
+  expect(cookies).toContain('bank_login_2=');
+  expect(cookies).not.toContain('bank_login_0=');
   expect(isIn(await comeBack())).toBe(true);
+});
+
+it('a form that the person opened in another tab before this sign-in is of the new session too, and of nobody else', async () => {
+  const { comeBack, cookie, sessions } = await start();
+  const signIn = async (earlier: string) => {
+    const session = sessions.begin({ id: 's', actor: earlier, token: 't', name: 'x', scopes: '', expiresInMs: 0 });
+    const answer = await comeBack({ cookie: `${cookie}; bank_session=${sessions.seal(session)}` });
+    const sealed = /bank_session=([^;]+)/.exec(String(answer.headers['set-cookie']))?.[1] ?? '';
+    return sessions.open(sealed)?.csrf === session.csrf;
+  };
+  expect([await signIn(actor), await signIn('jwt:x|eve')]).toEqual([true, false]);
 });
 
 it.each([{ isBrokerAway: true }, { isAway: true }])(

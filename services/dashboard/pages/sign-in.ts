@@ -20,8 +20,8 @@ export interface SignInDependencies {
   issuer: Issuer;
   sessions: Sessions;
   cookie: Cookies;
-  /** The cookie that is set while the person is at the issuer, by its state, because tabs can sign in side by side. */
-  loginCookie(state: string): Cookies;
+  /** The cookies that are set while the person is at the issuer: several, because tabs can sign in side by side. */
+  loginCookie(slot: number): Cookies;
   /** Reports whether the browser keeps a form that was sent after the end of its session. */
   hasKeptForm(request: FastifyRequest): boolean;
   sessionSecrets: readonly string[];
@@ -39,6 +39,10 @@ const loginSchema = z.object({
   until_ms: z.number(),
 });
 const loginSeconds = 600;
+/** Sign-ins that a browser can begin side by side. Together, their cookies must fit into the headers of a request. */
+const loginSlots = 16;
+/** Returns the same slot for the same state, and any of them for another, because the issuer's library makes it at random. */
+const slotOf = (state: string): number => (Buffer.from(state, 'base64url')[0] ?? 0) % loginSlots;
 
 /**
  * Adds the routes for sign-in at the issuer, its callback, and sign-out. The dashboard reports each to the API, which
@@ -72,7 +76,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     try {
       const { url, ...begun } = await issuer.begin();
       const login = { ...begun, to: ownPath(to), until_ms: now() + loginSeconds * 1000 };
-      loginCookie(begun.state).write(reply, sealer.seal(JSON.stringify(login)), loginSeconds);
+      loginCookie(slotOf(begun.state)).write(reply, sealer.seal(JSON.stringify(login)), loginSeconds);
       return reply.redirect(url, 303);
     } catch (error) {
       return signInFailed(reply, error, logger);
@@ -80,12 +84,16 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   });
   app.get('/admin/callback', open, async (request, reply) => {
     const { state } = request.query as Record<string, unknown>;
-    const begunHere = loginCookie(typeof state === 'string' ? state : '');
+    const begunHere = loginCookie(slotOf(typeof state === 'string' ? state : ''));
     begunHere.clear(reply);
     try {
       const login = readLogin(begunHere.read(request.headers));
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
-      const session = sessions.begin({ ...person, ...(await begin(request, person.token)) });
+      const begun = await begin(request, person.token);
+      const earlier = sessions.read(cookie.read(request.headers) ?? '');
+      // A form that this person opened before, in another tab, is accepted, so nothing entered is lost.
+      const csrf = earlier?.actor === begun.actor ? earlier.csrf : undefined;
+      const session = sessions.begin({ ...person, ...begun, csrf });
       const sealed = sessions.seal(session);
       if (sealed === undefined)
         throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.2 KB");
@@ -96,7 +104,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       return signInFailed(reply, isTooMany ? new SignInFailed('too_many', error) : error, logger);
     }
   });
-  app.post('/admin/logout', { config: { action: 'form:logout' } }, async (request, reply) => {
+  app.post('/admin/logout', { config: { action: 'form:logout', signsOut: true } }, async (request, reply) => {
     const { api, session, secrets } = requireVisit(request);
     cookie.clear(reply);
     secrets.forget();
@@ -115,7 +123,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     return reply.redirect('/admin/login?signed_out', 303);
   });
   // Asked by session-end.js, which is use. A session that the API has ended is over.
-  app.get('/admin/ui/session', { config: { background: true } }, async (request) => {
+  app.get('/admin/ui/session', async (request) => {
     const { api, person } = requireVisit(request);
     await api.checkToken();
     return person.left;

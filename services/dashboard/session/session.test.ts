@@ -67,6 +67,7 @@ describe('sessions', () => {
     const [one, other] = [sessions.begin(person), sessions.begin(person)];
     expect(one.csrf).not.toBe(other.csrf);
     expect(sessions.newId()).not.toBe(sessions.newId());
+    expect(sessions.begin({ ...person, csrf: one.csrf }).csrf).toBe(one.csrf);
   });
 
   it('ends with the access token, used or not', () => {
@@ -89,6 +90,13 @@ describe('sessions', () => {
     expect(sessions.open(cookie)).toBeDefined();
     time.ms += 1;
     expect(sessions.open(cookie)).toBeUndefined();
+  });
+
+  it('is warned of five minutes before its end, and a shorter one in its last quarter', () => {
+    const { sessions, person } = setUp();
+    const warned = (minutes: number) =>
+      sessions.left(sessions.begin({ ...person, expiresInMs: minutes * minute })).warn_ms / minute;
+    expect([60, 20, 5].map(warned)).toEqual([5, 5, 1.25]);
   });
 
   it('ends after 12 hours, however long the token is valid', () => {

@@ -16,7 +16,7 @@ const sessionSchema = z.object({
   name: z.string(),
   /** The scopes of the token, separated by spaces. */
   scopes: z.string(),
-  /** Included in every form, so that no other site can send one. */
+  /** Included in every form, so that no other site can send one. The next session of the person in this browser has it, too. */
   csrf: z.string(),
   begun_ms: z.number(),
   expires_ms: z.number(),
@@ -27,6 +27,8 @@ export type Session = z.infer<typeof sessionSchema>;
 export const idleMs = 30 * 60_000;
 /** The maximum duration, even if the token is valid for longer. */
 export const longestMs = 12 * 3_600_000;
+/** The warning of the end of a session that is not shorter than four times this. */
+const warnMs = 5 * 60_000;
 /** The cookie is renewed when it is this old. */
 const touchMs = 60_000;
 
@@ -47,12 +49,17 @@ export function createSessions({ secrets, now }: SessionsOptions) {
   return {
     newId: () => `ses_${randomBytes(16).toString('hex')}`,
     /** Creates a session. It ends with the token, after `longestMs`, or after `idleMs` without use. */
-    begin(person: Pick<Session, 'id' | 'actor' | 'token' | 'name' | 'scopes'> & { expiresInMs: number }): Session {
-      const { expiresInMs, ...rest } = person;
+    begin(
+      person: Pick<Session, 'id' | 'actor' | 'token' | 'name' | 'scopes'> & {
+        expiresInMs: number;
+        csrf?: string | undefined;
+      },
+    ): Session {
+      const { expiresInMs, csrf = randomBytes(16).toString('base64url'), ...rest } = person;
       const nowMs = now();
       return {
         ...rest,
-        csrf: randomBytes(16).toString('base64url'),
+        csrf,
         begun_ms: nowMs,
         expires_ms: nowMs + Math.min(expiresInMs, longestMs),
         seen_ms: nowMs,
@@ -72,9 +79,16 @@ export function createSessions({ secrets, now }: SessionsOptions) {
       const isOver = !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs;
       return isOver ? undefined : session;
     },
-    /** Returns for how long it lasts without use, and at most, in milliseconds. */
-    left({ seen_ms, expires_ms }: Session) {
-      return { idle_ms: seen_ms + idleMs - now(), most_ms: expires_ms - now() };
+    /**
+     * Returns for how long it lasts without use, and at most, in milliseconds; `warn_ms`: when less than this is left, the
+     * person is warned.
+     */
+    left({ seen_ms, begun_ms, expires_ms }: Session) {
+      return {
+        idle_ms: seen_ms + idleMs - now(),
+        most_ms: expires_ms - now(),
+        warn_ms: Math.min(warnMs, Math.floor((expires_ms - begun_ms) / 4)),
+      };
     },
     /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
     touch: (session: Session): Session | undefined =>
