@@ -201,7 +201,7 @@ function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLS
     }</label>`;
   };
   const linked = filters.filter(({ name, fromLink }) => fromLink && given.has(name));
-  const isOpen = rest.some(({ name }) => given.has(name)) || given.has('order');
+  const isOpen = rest.some(({ name }) => given.has(name));
   const order = html`<label>Order <select name="order">${showOptions(orders, given.get('order'))}</select></label>`;
   // On a wide screen admin.css shows it open.
   return html`<details class="wide-open"${setFilters(filters, given).length > 0 && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
