@@ -61,6 +61,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       const left = await page.getByRole('region', { name: 'The account' }).boundingBox();
       const right = await movements.first().boundingBox();
       expect(right?.x ?? 0).toBeGreaterThan((left?.x ?? 0) + (left?.width ?? 0));
+      await page.locator('summary', { hasText: 'For technicians' }).click();
       await page.getByRole('button', { name: 'Copy the id' }).focus();
       await page.keyboard.press('Enter');
       await page.getByRole('button', { name: 'Copied' }).waitFor();

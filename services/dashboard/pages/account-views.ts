@@ -34,7 +34,7 @@ import {
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
-import { showReversed, transactionTitle } from './counter-instructions.ts';
+import { kindsFor, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';
 
@@ -210,15 +210,17 @@ export const accountFacts = (owned: OwnedAccount): Html =>
   html`<p class="who">${owned.owner ? idLink(owned.account.client_id, clientName(owned.owner)) : idLink(owned.account.client_id)}</p>${accountLine(owned.account)}${showBalance(owned.account)}${properties(owned)}`;
 
 /** The account on its own page, with what can be done: one thing is likely, the others are beside it or under More. */
-export const accountSide = (owned: OwnedAccount, person: Person, isNew: boolean): Html =>
-  html`${showBalance(owned.account)}<div class="actions">${counterActions(owned.account, person, isNew)}${more(statusLinks(owned.account, person))}</div>${properties(owned)}`;
-
-/** Links to the changes of status that are possible now. */
-function statusLinks({ account_id, status }: Account, { scopes }: Person): Html[] {
-  if (!scopes.has('accounts:status')) return [];
-  return statusChanges
-    .filter((change) => changes[change].from.includes(status))
-    .map((change) => html`<a href="${url}/${account_id}/${change}">${changes[change].verb}</a>`);
+export function accountSide(owned: OwnedAccount, person: Person, isNew: boolean): Html {
+  const { account } = owned;
+  const isServed = kindsFor(account, person.scopes).length > 0;
+  const others = statusChanges
+    .filter((change) => person.scopes.has('accounts:status') && changes[change].from.includes(account.status))
+    .map(
+      (change) =>
+        html`<a${!isServed && html` role="button" class="secondary"`} href="${url}/${account.account_id}/${change}">${changes[change].verb}</a>`,
+    );
+  const actions = isServed ? html`${counterActions(account, person, isNew)}${more(others)}` : html`${others}`;
+  return html`${showBalance(account)}<div class="actions">${actions}</div>${properties(owned)}`;
 }
 
 const currencyOptions = [['', 'Choose one'] as const, ...currencies.filter((code) => withdrawnOn(code) === undefined)];
