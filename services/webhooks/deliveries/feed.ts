@@ -18,6 +18,9 @@ const maxOfKey = 20;
 /** The maximum number of held keys that are continued in one transaction. */
 const maxKeys = chunk / maxOfKey;
 
+/** Without an order, a delivery has a key of its own. What is held is so by account even then, until it has been continued. */
+const deliveryKey = "case ordering when 'none' then event_id::text else ordering_key end";
+
 interface Feed {
   /** null: only held keys can be continued. */
   feed_id: bigint | null;
@@ -70,40 +73,44 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     cross join lateral (select ${nextPositions(feed)} limit ${chunk}) p (reached, event_position, reached_time)
     where f.feed_id = $1
   ), wanted as materialized (
-    select x.*, e.event_id, e.position as stored_position, e.type, k.ordering_key, w.ordering,
-      row_number() over (partition by k.ordering_key order by n) as nth
+    select x.*, e.event_id, e.position as stored_position, e.type, e.subject as ordering_key, w.ordering,
+      row_number() over (partition by e.subject order by n) as nth
     from examined x join webhooks w using (webhook_id) join events e on e.position = x.event_position
-    cross join lateral (
-      select case w.ordering when 'none' then e.event_id::text else e.subject end
-    ) as k (ordering_key)
     where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
-  ), keys as materialized (
-    select w.ordering_key, p.pending, case when w.ordering = 'none' then 1 when p.is_refused or exists (
-      select from held_keys h join feeds f using (feed_id) where h.webhook_id = w.webhook_id and h.ordering_key = w.ordering_key
-        and (h.feed_id = w.feed_id or (f.until_time is null and w.until_time is null))
-    ) then 0 else ${maxOfKey} - p.pending end as room
-    from wanted w cross join lateral (
-      select count(*) as pending, coalesce(max(tries) > 0, false) as is_refused from (
-        select tries from deliveries d
-        where d.webhook_id = w.webhook_id and d.ordering_key = w.ordering_key and d.status = 'Pending'
-        order by ordinal limit ${maxOfKey}
-      ) d
-    ) p where w.nth = 1
+  ), known as materialized (
+    select w.*, case when nth = 1 then (
+        select array[count(*), coalesce(max(tries), 0)] from (
+          select tries from deliveries d
+          where d.webhook_id = w.webhook_id and d.ordering_key = w.ordering_key and d.status = 'Pending' limit ${maxOfKey}
+        ) d
+      ) end as pending_and_tries,
+      case when nth = 1 then exists (
+        select from held_keys h join feeds f using (feed_id) where h.webhook_id = w.webhook_id and h.ordering_key = w.ordering_key
+          and (h.feed_id = w.feed_id or (f.until_time is null and w.until_time is null))
+      ) end as is_held
+    from wanted w
+  ), fitting as materialized (
+    select k.*, max(case when nth = 1 then
+        case when is_held then 0 when ordering = 'none' then ${chunk}
+          when pending_and_tries[2] > 0 then 0 else ${maxOfKey} - pending_and_tries[1] end
+      end) over (partition by ordering_key) as room
+    from known k
   ), chosen as materialized (
-    select w.*, h.last_ordinal + row_number() over (order by n) as ordinal,
-      case when w.ordering = 'none' or nth = 1 and k.pending = 0 then clock_timestamp() end as due_at
-    from wanted w join keys k using (ordering_key) join webhooks h using (webhook_id) where nth <= k.room
+    select f.*, w.last_ordinal + row_number() over (order by n) as ordinal,
+      case when ordering = 'none' or nth = 1 and pending_and_tries[1] = 0 then clock_timestamp() end as due_at
+    from fitting f join (select webhook_id, last_ordinal from webhooks) w using (webhook_id) where nth <= room
   ), held as (
-    insert into held_keys (feed_id, webhook_id, ordering_key, position, from_time, from_position)
-    select feed_id, webhook_id, ordering_key, case when reached_time is null then reached - 1 else -1 end, reached_time, reached
-    from wanted w join keys k using (ordering_key) where nth = greatest(k.room, 0) + 1
-    on conflict do nothing returning 1
+    insert into held_keys (feed_id, webhook_id, ordering_key, position, from_time, from_position, is_ready)
+    select feed_id, webhook_id, ordering_key, case when reached_time is null then reached - 1 else -1 end, reached_time, reached,
+      ordering = 'none'
+    from fitting where nth = greatest(room, 0) + 1
+    on conflict do nothing
   ), counted as (
     update webhooks w set last_ordinal = c.last from (select webhook_id, max(ordinal) as last from chosen group by 1) c
     where w.webhook_id = c.webhook_id
   ), inserted as (
     insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
-    select webhook_id, ordinal, event_id, stored_position, type, ordering_key, due_at from chosen order by ordinal
+    select webhook_id, ordinal, event_id, stored_position, type, ${deliveryKey}, due_at from chosen order by ordinal
   ), ended as (
     select from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
       and (select count(*) from examined) < ${chunk}
@@ -153,7 +160,7 @@ const continueKeys = (client_id: string | null): string => `with ready as materi
   ), inserted as (
     insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
     select webhook_id, ordinal, event_id, event_position, type,
-      case ordering when 'none' then event_id::text else ordering_key end,
+      ${deliveryKey},
       case when ordering = 'none' or nth = 1 and not exists (
         select from deliveries d
         where d.webhook_id = $1 and d.ordering_key = chosen.ordering_key and d.status = 'Pending'
