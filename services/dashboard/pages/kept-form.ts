@@ -83,7 +83,8 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
       const visit = requireVisit(request);
       const { person, actor } = visit;
       const kept = read(request);
-      if (kept?.actor !== actor) return reply.redirect('/admin/ui', 303);
+      if (kept?.actor !== actor)
+        return sendPage(reply, 404, renderPage({ title: 'Your form', content: gone, person, path: keptFormUrl }));
       // The page that is confirmed says everything itself, and as of now.
       if (kept.is_confirmation) return reply.redirect(`${kept.url}?${new URLSearchParams(kept.fields)}`, 303);
       const subjects = await readSubjects(visit, kept);
@@ -98,8 +99,12 @@ ${facts([['What', kept.title], ...subjects.values(), ...enteredFacts(kept, subje
   return { keep, has: (request: FastifyRequest): boolean => read(request) !== undefined };
 }
 
+const gone = html`<p role="alert">There is no form to give back. One that is sent after the end of its session is kept for ${keptSeconds / 60} minutes, in that browser, for the person who sent it.</p>
+<p><a href="/admin/ui" role="button">To the home page</a></p>`;
+
 /** Fields of a form that no person has filled in. */
-const isHidden = (name: string): boolean => /^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
+const isHidden = (name: string): boolean =>
+  /^(idempotency_key|etag|of|made_at|was_.*|shown_.*|list|others)$/.test(name);
 const ids = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
 
 /** Returns the accounts and clients that the form names, in its address too, as far as the person may see them. */
@@ -129,6 +134,14 @@ const labels: Record<string, string> = {
   ussd_phone_number: 'USSD phone',
   contact_number: 'Phone',
   email: 'E-mail',
+  client_type: 'Type',
+  account_type: 'Type',
+  initial_deposit: 'First deposit',
+  per_transaction: 'Most per posting',
+  per_day_out: 'Most out per day',
+  minimum_balance: 'Least that stays available',
+  url: 'Receiver',
+  expires_at: 'Expires at the end of',
 };
 
 /** Returns what a person has filled in. */
