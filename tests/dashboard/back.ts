@@ -77,7 +77,7 @@ export function testBack({ world, ui, as }: Dashboard): void {
       then: /^Create a Retail client$/,
     },
     {
-      name: 'an account in a currency that does not exist',
+      name: 'an account with an amount that can be read in two ways',
       at: ({ client }) => `/accounts/new?client_id=${client.client_id}`,
       async send(page) {
         await page.getByLabel('First deposit').fill('1.500');

@@ -225,6 +225,7 @@ export function accountSide(owned: OwnedAccount, person: Person, isNew: boolean)
 
 const currencyOptions = [['', 'Choose one'] as const, ...currencies.filter((code) => withdrawnOn(code) === undefined)];
 
+const whose = 'Phone number, e-mail address, or words of a name.';
 const optionOf = (client: Client) => [client.client_id, `${clientName(client)}, ${client.contact_number}`] as const;
 
 /** `holder`: the client for whom the account is opened, if it is known. `found`: those of whom the person must choose. */
@@ -236,19 +237,10 @@ export function openingForm(
 ): Html {
   const client = holder
     ? html`<p>For <strong>${idLink(holder.client_id, clientName(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
-    : showField(
-        {
-          name: 'client_id',
-          label: 'Client',
-          isRequired: true,
-          maxLength: 255,
-          ...(found.length > 0
-            ? { options: [['', 'Choose one'] as const, ...found.map(optionOf)] }
-            : { hint: 'Phone number, e-mail address, or words of a name.' }),
-        },
-        values,
-        wrong,
-      );
+    : found.length > 0
+      ? html`${showField({ name: 'client_id', label: 'Client', options: [['', 'Choose one'] as const, ...found.map(optionOf)] }, values, wrong)}
+${showField({ name: 'other_words', label: 'Or another client', maxLength: 255, hint: whose }, new URLSearchParams(), wrong)}`
+      : showField({ name: 'client_id', label: 'Client', isRequired: true, maxLength: 255, hint: whose }, values, wrong);
   const fields = html`${client}
 ${showField({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
 ${showField({ name: 'currency', label: 'Currency', isRequired: true, options: currencyOptions }, values, wrong)}

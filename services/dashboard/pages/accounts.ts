@@ -192,20 +192,19 @@ async function drawOpening(
   const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: visit.query.get('client_id') ?? '' });
   const holder = await readClient(visit, values.get('client_id') ?? '');
   const shown = new URLSearchParams(values);
+  // What was typed to look again is shown where it is typed first.
+  if (found.length === 0 && values.get('other_words')) shown.set('client_id', values.get('other_words') ?? '');
   if (!shown.has('currency')) shown.set('currency', (await usualCurrency(visit, holder)) ?? '');
   return openingForm(visit, { holder, found }, shown, wrong);
 }
 
-/** Returns the currency of all accounts of the client, or otherwise of the bank, as far as the latest show it. */
+/** Returns the currency of all accounts of the client, as far as the latest show it. */
 async function usualCurrency({ api, person }: PageRequest, holder: Client | undefined): Promise<string | undefined> {
-  if (!person.scopes.has('accounts:read')) return undefined;
-  const currenciesOf = async (filter: Record<string, string>) => {
-    const accounts = await known(api.get<Account[]>(`/accounts?${new URLSearchParams({ ...filter, limit: '20' })}`));
-    return new Set(accounts?.data.map(({ currency }) => currency));
-  };
-  const own = holder ? await currenciesOf({ client_id: holder.client_id }) : new Set<string>();
-  const usual = own.size > 0 ? own : await currenciesOf({});
-  return usual.size === 1 ? [...usual][0] : undefined;
+  if (!holder || !person.scopes.has('accounts:read')) return undefined;
+  const query = new URLSearchParams({ client_id: holder.client_id, limit: '20' });
+  const accounts = await known(api.get<Account[]>(`/accounts?${query}`));
+  const [usual, ...others] = new Set(accounts?.data.map(({ currency }) => currency));
+  return others.length === 0 ? usual : undefined;
 }
 
 /** Returns the id of the client: as entered, or of the only one that the search finds; otherwise all that it finds. */
@@ -242,9 +241,10 @@ async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   const {
     initial_deposit = '',
     currency: typed = '',
-    client_id: whose = '',
+    client_id = '',
+    other_words: whose = client_id,
     ...others
-  } = enteredIn(opened, visit.fields);
+  } = enteredIn([...opened, 'other_words'], visit.fields);
   const client = await findClient(visit, whose);
   if ('found' in client && client.found.length > 0)
     return { status: 400, content: await drawOpening(visit, visit.fields, severalMatch, client.found) };
@@ -281,7 +281,9 @@ async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   return waitingFor(data) ?? openedPage(data);
 }
 
-const severalMatch: Wrong = { fields: { client_id: 'Several clients match. Choose one.' } };
+const severalMatch: Wrong = {
+  fields: { client_id: 'Several clients match, perhaps more than these. Choose one, or look for another.' },
+};
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
 

@@ -456,7 +456,7 @@ describe('accounts', () => {
     expect(wrong.body).toContain('For <strong>');
   });
 
-  it('an account is opened for the client that the search finds, of several for the chosen one, in the usual currency', async () => {
+  it('an account is opened for the client that the search finds, of several for the chosen one or another, in the usual currency of the client', async () => {
     answers['open_account'] = ok({ ...samples.master, balance: '0.00' });
     const found = (...found: string[]) => {
       const hit = { kind: 'client', title: 't', subtitle: 's', matched: 'name', created_at: samples.client.created_at };
@@ -474,12 +474,27 @@ describe('accounts', () => {
     const several = await send('wanjiru');
     expect([several.statusCode, several.body]).toEqual([
       400,
-      expect.stringContaining('Several clients match. Choose one.'),
+      expect.stringContaining('Several clients match, perhaps more than these.'),
     ]);
     expect(several.body).toContain(`<option value="${ids.client}">x, +254700000001</option>`);
+    // A word that was mistyped can be typed again.
+    expect(several.body).toMatch(/Or another client <input [^>]*name="other_words" value=""/);
+    const again = (other_words: string) =>
+      post('/admin/ui/accounts/new', {
+        csrf_token: session.csrf,
+        client_id: '',
+        other_words,
+        account_type: 'Savings',
+        currency: 'USD',
+      });
+    found(ids.client);
+    expect((await again('wanjiku')).headers.location).toBe(`${account}?saved=opened`);
     found();
+    const none = (await again('wanjiki')).body;
+    expect(none).toContain('No client was found for “wanjiki”.');
+    expect(none).toContain('name="client_id" value="wanjiki"');
     expect((await send('wanjiru')).body).toContain('No client was found for “wanjiru”.');
-    const form = async () => (await get(`/admin/ui/accounts/new?client_id=${ids.client}`)).body;
+    const form = async (query = `?client_id=${ids.client}`) => (await get(`/admin/ui/accounts/new${query}`)).body;
     const accounts = (...codes: string[]) => {
       answers['list_accounts'] = ok({ items: codes.map((currency) => ({ ...samples.master, currency })) });
     };
@@ -487,6 +502,13 @@ describe('accounts', () => {
     expect(await form()).toContain('<option value="USD" selected>');
     accounts('USD', 'KES');
     expect(await form()).toContain('<option value="" selected>Choose one</option>');
+    // Accounts of others are not read to guess it.
+    answers['list_accounts'] = ok({ items: [] });
+    const before = made.sent.length;
+    await form();
+    await form('');
+    const asked = made.sent.slice(before).map(({ value }) => String(value));
+    expect(asked.filter((text) => text.includes('"limit":20'))).toEqual([expect.stringContaining(ids.client)]);
   });
 
   it('downloads are recorded as exports, with the file and its filters', async () => {
