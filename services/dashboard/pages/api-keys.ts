@@ -30,11 +30,13 @@ import {
   tags,
   toned,
 } from '../html/show.ts';
+import { type Announced, type Asked, announce } from './needs-approval.ts';
 import { scopeGroups, scopePresets } from './scope-words.ts';
 import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
+const asked: Asked = { action: 'create_key' };
 
 const columns: CsvColumn<ApiKey>[] = [
   'key_id',
@@ -65,7 +67,7 @@ export function addApiKeys(app: FastifyInstance): void {
   addListPage(app, url, { title: 'API keys', scope }, keyList, columns);
   const creation = { title: 'Create an API key', scope } as const;
   addFormPage(app, `${url}/new`, creation, {
-    draw: keyForm,
+    draw: async (visit, values, wrong) => keyForm(visit, await announce(visit, asked, 'Create'), values, wrong),
     take: (visit) => make(visit, '', toBody(visit.fields)),
   });
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
@@ -74,7 +76,8 @@ export function addApiKeys(app: FastifyInstance): void {
   });
   const rotation = { title: 'Rotate an API key', scope } as const;
   addFormPage(app, `${url}/:key_id/rotation`, rotation, {
-    draw: async (visit, _values, wrong) => rotationForm(visit, await readKey(visit), wrong),
+    draw: async (visit, _values, wrong) =>
+      rotationForm(visit, await readKey(visit), await announce(visit, asked, 'Rotate'), wrong),
     take: (visit) =>
       make(visit, `/${visit.id}/rotation`, { overlap_seconds: Number(visit.fields.get('overlap_seconds')) }),
   });
@@ -166,7 +169,7 @@ const environments = {
   test: 'For trials. It works only where the bank allows test keys (API_KEY_ENVIRONMENTS), with the same accounts.',
 };
 
-function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Html {
+function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSearchParams, wrong: Wrong): Html {
   const own = visit.person.scopes;
   const chosen = values.get('environment') ?? 'live';
   const preset = scopePresets[visit.query.get('preset') ?? '']?.scopes ?? [];
@@ -187,8 +190,8 @@ function keyForm(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Htm
 ${scopeGroups.map(group)}${reason(wrong, 'scopes').text}
 ${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
 ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
-  return html`<nav class="actions" aria-label="Usual choices">${Object.entries(scopePresets).map(([name, { title }]) => html`<a href="${url}/new?preset=${name}">${title}</a> `)}</nav>
-${showForm(visit, { wrong, button: 'Create', cancel: url }, fields)}`;
+  return html`<nav class="actions" aria-label="Usual choices">${Object.entries(scopePresets).map(([name, { title, scopes: preset }]) => html`<a href="${url}/new?preset=${name}" data-ticks="${preset.join(' ')}">${title}</a> `)}</nav>
+${showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`)}`;
 }
 
 /**
@@ -227,11 +230,11 @@ const overlaps = [
   [2_592_000, 'works for 30 more days'],
 ] as const;
 
-function rotationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {
+function rotationForm(visit: PageRequest, key: ApiKey, { says, button }: Announced, wrong: Wrong): Html {
   const fields = html`<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
 ${keyFacts(key)}
-<label>The old key <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>`;
-  return showForm(visit, { wrong, button: 'Rotate', cancel: url }, fields);
+<label>The old key <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>${says}`;
+  return showForm(visit, { wrong, button, cancel: url }, fields);
 }
 
 function revocationForm(visit: PageRequest, key: ApiKey, wrong: Wrong): Html {

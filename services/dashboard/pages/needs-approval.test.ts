@@ -213,4 +213,30 @@ describe('the form', () => {
     const freezing = (await get(`/admin/ui/accounts/${ids.account}/freezing`)).body;
     expect([freezing.includes(asks), />Freeze the account</.test(freezing)]).toEqual([false, true]);
   });
+
+  it.each([
+    ['/admin/ui/api-keys/new', asks],
+    [`/admin/ui/api-keys/key_${'1'.repeat(32)}/rotation`, asks],
+    ['/admin/ui/webhooks/new', asks],
+    [`/admin/ui/webhooks/whk_${'1'.repeat(32)}/rotation`, asks],
+    [`/admin/ui/webhooks/whk_${'1'.repeat(32)}/change`, 'only after a second person has approved them'],
+  ])('%s says that a second person must approve it', async (url, says) => {
+    answers['get_api_key'] = ok({ ...samples.key, key_id: `key_${'1'.repeat(32)}` });
+    answers['get_webhook'] = ok({
+      webhook_id: `whk_${'1'.repeat(32)}`,
+      url: 'https://a.example/',
+      event_types: ['*'],
+      ordering: 'account',
+      blocked_accounts: [],
+      description: null,
+      status: 'Active',
+      client_id: null,
+      created_by: 'x',
+      created_at: samples.key.created_at,
+      updated_at: samples.key.created_at,
+      failing_since: null,
+      previous_secret_ends_at: null,
+    });
+    expect((await made.signedIn('keys:manage webhooks:manage').get(url)).body).toContain(says);
+  });
 });

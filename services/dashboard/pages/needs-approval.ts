@@ -25,6 +25,8 @@ export const readRules = async ({ api }: Pick<PageRequest, 'api'>): Promise<OwnR
 const everyOne: Partial<Record<ApprovalAction, string>> = {
   reverse: 'every reversal',
   unfreeze: 'every unfreezing of an account',
+  create_key: 'every new API key',
+  webhook: 'every new webhook, receiver, list of event types, or secret',
   erase: 'every erasure of a client',
   client_contact: 'every change of names, registration number, phone, e-mail, or USSD phone',
   close_day: 'every closing of a day',

@@ -31,10 +31,12 @@ import {
   tags,
   toned,
 } from '../html/show.ts';
+import { type Asked, announce, needsApproval } from './needs-approval.ts';
 import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
+const asked: Asked = { action: 'webhook' };
 
 /**
  * Adds the pages of webhooks: the list, one webhook with its deliveries and their attempts, test events, and
@@ -51,7 +53,10 @@ export function addWebhooks(app: FastifyInstance): void {
     `${url}/new`,
     { title: 'Create a webhook', scope },
     {
-      draw: (visit, values, wrong) => webhookForm(visit, values, { wrong, button: 'Create', cancel: url }),
+      async draw(visit, values, wrong) {
+        const { says, button } = await announce(visit, asked, 'Create');
+        return webhookForm(visit, values, { wrong, button, cancel: url }, says);
+      },
       async take(visit) {
         const { data } = await visit.api.post<WithSecret>(
           '/webhooks',
@@ -76,7 +81,14 @@ export function addWebhooks(app: FastifyInstance): void {
           event_types: event_types.join('\n'),
         });
         const cancel = `/admin/ui${webhookPath(visit)}`;
-        return webhookForm(visit, values.size > 0 ? values : current, { wrong, button: 'Save', cancel });
+        // Another description needs no approval.
+        const says =
+          (await needsApproval(visit, asked)) &&
+          notice(
+            'warning',
+            'Another receiver, or other event types, are used only after a second person has approved them.',
+          );
+        return webhookForm(visit, values.size > 0 ? values : current, { wrong, button: 'Save', cancel }, says);
       },
       async take(visit) {
         const { data } = await visit.api.patch(webhookPath(visit), toBody(visit.fields));
@@ -89,13 +101,15 @@ export function addWebhooks(app: FastifyInstance): void {
     `${url}/:webhook_id/rotation`,
     { title: 'Rotate the secret of a webhook', scope },
     {
-      draw: (visit, _values, wrong) =>
-        showForm(
+      async draw(visit, _values, wrong) {
+        const { says, button } = await announce(visit, asked, 'Rotate');
+        return showForm(
           visit,
-          { wrong, button: 'Rotate', cancel: `/admin/ui${webhookPath(visit)}` },
+          { wrong, button, cancel: `/admin/ui${webhookPath(visit)}` },
           html`<p>Events are signed with a new secret. Until the old one ends, they are signed with both.</p>
-<label>The old secret <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>`,
-        ),
+<label>The old secret <select name="overlap_seconds">${showOptions(overlaps, 86_400)}</select></label>${says}`,
+        );
+      },
       async take(visit) {
         const body = { overlap_seconds: Number(visit.fields.get('overlap_seconds')) };
         const path = `${webhookPath(visit)}/secret-rotation`;
@@ -148,7 +162,7 @@ function toBody(fields: URLSearchParams): object {
   return { url: receiver, event_types: types, description };
 }
 
-function webhookForm(visit: PageRequest, values: URLSearchParams, form: FormParts): Html {
+function webhookForm(visit: PageRequest, values: URLSearchParams, form: FormParts, says?: Html | false): Html {
   const receiver: Field = {
     name: 'url',
     label: 'Receiver',
@@ -164,7 +178,8 @@ function webhookForm(visit: PageRequest, values: URLSearchParams, form: FormPart
     isRequired: true,
     hint: 'One a line: * for every event, a group such as transaction.*, or one type such as account.opened.',
   };
-  return showForm(visit, form, showFields([receiver, types, descriptionField('What it is for.')], values, form.wrong));
+  const fields = showFields([receiver, types, descriptionField('What it is for.')], values, form.wrong);
+  return showForm(visit, form, html`${fields}${says}`);
 }
 
 const overlaps = [
@@ -178,10 +193,13 @@ const isFailing = ({ status, failing_since }: Webhook): boolean => status === 'A
 const showState = (webhook: Webhook): Html =>
   isFailing(webhook) ? toned('wait', 'warning', 'Active, failing') : pill(webhook.status);
 
-/** Returns why the newest delivery of each failing webhook has failed, by the webhook's id. */
+/** A list with more failing webhooks says why for the first of them; the page of each one says so, too. */
+const mostReasons = 10;
+
+/** Returns why the newest delivery of failing webhooks has failed, by the webhook's id. */
 async function readReasons({ api }: PageRequest, webhooks: readonly Webhook[]): Promise<ReadonlyMap<string, string>> {
   const reasons = new Map<string, string>();
-  await inTurns(webhooks.filter(isFailing), async ({ webhook_id }) => {
+  await inTurns(webhooks.filter(isFailing).slice(0, mostReasons), async ({ webhook_id }) => {
     const newest = await known(api.get<Delivery[]>(`/webhooks/${webhook_id}/deliveries?limit=10`));
     const attempt = newest?.data.flatMap(({ attempts }) => attempts.slice(-1))[0];
     if (attempt) reasons.set(webhook_id, answerText(attempt));
