@@ -21,6 +21,18 @@ export function testKeys({ world, ui, as }: Dashboard): void {
   }
 
   describe('API keys', () => {
+    it('a usual choice of scopes keeps what was entered', async () => {
+      const { page, complaints } = await as('admin');
+      await page.goto(ui('/api-keys/new'));
+      await page.getByLabel('Name').fill('Shop');
+      await page.getByLabel('keys:manage').check();
+      await page.getByRole('link', { name: 'Payments' }).click();
+      expect(await page.getByLabel('Name').inputValue()).toBe('Shop');
+      expect(await page.getByLabel('transfers:write').isChecked()).toBe(true);
+      expect(await page.getByLabel('keys:manage').isChecked()).toBe(false);
+      expect(complaints).toEqual([]);
+    });
+
     it('are created, shown once, copied, used, rotated, and revoked; a revoked one is refused on every gateway within 2 s', async () => {
       const { page, complaints } = await as('admin');
       const apiKey = await createKey(page, 'Reporting <b>tool</b>');

@@ -206,7 +206,7 @@ async function showDay(visit: PageRequest, { request: { operation, body } }: App
 ${await showAffected(visit, day)}${visit.person.scopes.has('books:read') && dayPreview(day)}`;
 }
 
-const mostCounted = 100;
+const mostCounted = 20;
 
 /** Returns how many are waiting for this person, with a + if there are more. */
 export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<string> {

@@ -29,8 +29,11 @@ const words: Record<Scope, readonly [group: 'Customers' | 'Money' | 'Administrat
 /** What these do cannot be undone, or gives others power. */
 const risky: ReadonlySet<Scope> = new Set<Scope>([
   'clients:erase',
+  'accounts:limits',
   'accounts:import',
   'transactions:reverse',
+  'transactions:backdate',
+  'approvals:write',
   'keys:manage',
   'webhooks:manage',
   'ops:manage',

@@ -98,6 +98,15 @@ document.addEventListener('click', (event) => {
   row.querySelector('a[href]').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey }));
 });
 
+// A usual choice of scopes ticks them here. The link would open the form again, without what was entered.
+document.addEventListener('click', (event) => {
+  const link = event.target.closest('[data-ticks]');
+  if (!link) return;
+  event.preventDefault();
+  const wanted = link.dataset.ticks.split(' ');
+  for (const box of document.querySelectorAll('[name="scopes"]')) box.checked = wanted.includes(box.value);
+});
+
 // A form that is not answered at once says that it was sent, and cannot be sent again.
 document.addEventListener('submit', ({ target, submitter, defaultPrevented }) => {
   const button = submitter ?? target.querySelector('button');
