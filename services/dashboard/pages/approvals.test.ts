@@ -98,7 +98,7 @@ describe('approvals', () => {
     expect((await get('/admin/ui/approvals/count')).body).toContain('<strong class="count">1</strong>');
     const asked = made.sent.filter(({ headers }) => headers['ce_type']?.includes('list_approvals')).slice(-2);
     expect(asked.map(({ value }) => JSON.parse(String(value)))).toContainEqual(
-      expect.objectContaining({ status: 'Waiting', requested_by: 'others' }),
+      expect.objectContaining({ status: 'Waiting', requested_by: 'others', limit: 20 }),
     );
     answers['list_approvals'] = refused('service_unavailable');
     expect((await get('/admin/ui/approvals/count')).statusCode).toBe(200);
