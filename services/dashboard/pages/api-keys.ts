@@ -176,7 +176,7 @@ function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSea
   const isChosen = (scope: Scope) =>
     values.getAll('scopes').includes(scope) || (!values.has('name') && preset.includes(scope));
   const checkbox = ({ scope, what, isRisky }: (typeof scopeGroups)[number][1][number]) =>
-    html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`}<small>${what}</small></label>`;
+    html`<label class="explained"><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`}<small>${what}</small></label>`;
   const group = ([title, all]: (typeof scopeGroups)[number]) => {
     const given = all.filter(({ scope }) => own.has(scope));
     return (
@@ -185,7 +185,7 @@ function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSea
     );
   };
   const fields = html`${showField({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
-<fieldset><legend>Environment</legend>${Object.entries(environments).map(([value, about]) => html`<label><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> ${value}<small>${about}</small></label>`)}${reason(wrong, 'environment').text}</fieldset>
+<fieldset><legend>Environment</legend>${Object.entries(environments).map(([value, about]) => html`<label class="explained"><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> <span>${value}</span><small>${about}</small></label>`)}${reason(wrong, 'environment').text}</fieldset>
 <h2>What it may do</h2><p class="quiet">Only what you may do. Give as little as the program needs.</p>
 ${scopeGroups.map(group)}${reason(wrong, 'scopes').text}
 ${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}

@@ -3,7 +3,13 @@ function draw(place) {
   if (place.dataset.drawn || typeof uPlot === 'undefined') return;
   place.dataset.drawn = 'yes';
   place.hidden = false;
-  const colour = (name) => getComputedStyle(place).getPropertyValue(name).trim();
+  // A canvas needs the colour that the theme gives, not the expression that chooses it.
+  const colour = (name) => {
+    place.style.color = `var(${name})`;
+    const { color } = getComputedStyle(place);
+    place.style.color = '';
+    return color;
+  };
   const [text, grid, first, second] = ['--pico-color', '--pico-muted-border-color', '--pico-primary', '--pico-ins-color'].map(colour);
   const axis = (more) => ({ stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, ...more });
   const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -19,7 +25,7 @@ function draw(place) {
     axes: [axis({ values: (_chart, ticks) => ticks.map(timeOf) }), axis({ scale: 'operations', size: 60, values: (_chart, ticks) => ticks.map((tick) => short.format(tick)) }), axis({ scale: 'amount', side: 1, size: 60, grid: { show: false }, values: (_chart, ticks) => ticks.map((tick) => short.format(tick)) })],
     series: [
       { label: 'Time', value: '{YYYY}-{MM}-{DD} {HH}:{mm}' },
-      { label: 'Operations', scale: 'operations', stroke: first, fill: `${first}40`, paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false } },
+      { label: 'Operations', scale: 'operations', stroke: first, fill: first.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.25)'), paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false } },
       { label: `Amount in ${place.dataset.currency}`, scale: 'amount', stroke: second, width: 2, points: { show: false } },
     ],
   }, JSON.parse(place.dataset.points), place);
