@@ -332,6 +332,16 @@ export interface Statement {
   entries: EntryLine[];
 }
 
+export interface AccountDays {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  from: string;
+  to: string;
+  opening_balance: number;
+  days: { date: string; debit_total: number; credit_total: number; balance: number }[];
+}
+
 export interface AccountLimits {
   account_id: string;
   currency: string;
@@ -461,6 +471,11 @@ export interface AuditRecord {
   address: string | null;
 }
 
+export interface AuditActor {
+  actor: string;
+  name: string;
+}
+
 export interface SearchHit {
   kind: 'client' | 'account' | 'transaction' | 'transfer' | 'audit_record';
   id: string;
@@ -510,6 +525,53 @@ export interface PostingStatistics {
   complete: boolean;
   counted_from: string;
   buckets: { start: string; operations: number; amount: number }[];
+}
+
+export interface CashDays {
+  from: string;
+  to: string;
+  complete: boolean;
+  counted_from: string;
+  days: { date: string; currency: string; money_in: number; money_out: number }[];
+}
+
+export interface StaffDay {
+  actor: string;
+  on: string;
+  totals: {
+    currency: string;
+    cash_in: number;
+    cash_in_count: number;
+    cash_out: number;
+    cash_out_count: number;
+    net_cash: number;
+    transferred: number;
+    transferred_count: number;
+  }[];
+  refused: number;
+  batch_items: number;
+  customers: { client_id: string; account_id: string; served_at: string }[];
+}
+
+export interface Till {
+  till_id: string;
+  actor: string;
+  status: 'Open' | 'Closed';
+  opened_at: string;
+  opening: { currency: string; amount: number }[];
+  closed_at: string | null;
+  balances: {
+    currency: string;
+    opening: number;
+    cash_in: number;
+    cash_in_count: number;
+    cash_out: number;
+    cash_out_count: number;
+    expected: number;
+    counted: number;
+    difference: number;
+  }[];
+  reason: string | null;
 }
 
 export interface Operations {
@@ -906,15 +968,7 @@ export interface Calls {
   /** Get the balance of an account, now or at a time. With `on`, returns the balance by value date at the end of that day, without `at` and `sequence`; it changes as long as postings are dated back to that day. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string; on?: string }, options?: CallOptions): Promise<BalanceAt>;
   /** Get what moved on an account on each of its last days. Returns the totals of each of the last days of the bank by value date, the current one included, and the balance at its end, which is that of `balance?on=`. Days on which nothing moved are left out. At most 100,000 entries. Postings that are dated back change earlier days. Scope: transactions:read. */
-  getAccountDays(input: { account_id: string; days?: number }, options?: CallOptions): Promise<{
-    account_id: string;
-    account_number: string;
-    currency: string;
-    from: string;
-    to: string;
-    opening_balance: number;
-    days: { date: string; debit_total: number; credit_total: number; balance: number }[];
-  }>;
+  getAccountDays(input: { account_id: string; days?: number }, options?: CallOptions): Promise<AccountDays>;
   /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. With `effective_from` or `effective_to`, the period is one of value dates: balances and totals are those of value dates, while `balance_after` and the order remain those of posting. `on` is the statement of one day by value date, which must have ended; it changes as long as postings are dated back to that day or an earlier one. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. With `Accept: application/xml` and `on`, streams the whole day as ISO 20022 camt.053.001.08, for accounting software. A caller may request one page or file at a time; a second gets a 429. Scope: transactions:read. */
   getStatement(input: {
     account_id: string;
@@ -1177,115 +1231,17 @@ export interface Calls {
     totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
   }>;
   /** Get the cash that came in and went out, by day. Days are those of the bank on which postings were accepted. If too many were not counted before, `complete` is false, and a later request returns more. Scope: books:read. */
-  getCashDays(input?: { days?: '7' | '14' | '30' }, options?: CallOptions): Promise<{
-    from: string;
-    to: string;
-    complete: boolean;
-    counted_from: string;
-    days: { date: string; currency: string; money_in: number; money_out: number }[];
-  }>;
+  getCashDays(input?: { days?: '7' | '14' | '30' }, options?: CallOptions): Promise<CashDays>;
   /** Get what a person has posted on a day. The caller's own day, or with `books:read` that of the person `actor`. Days are those of the bank, and every posting is counted, however many there are. What a second person has approved counts for the person who asked for it. Any authenticated caller. */
-  getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<{
-    actor: string;
-    on: string;
-    totals: {
-      currency: string;
-      cash_in: number;
-      cash_in_count: number;
-      cash_out: number;
-      cash_out_count: number;
-      net_cash: number;
-      transferred: number;
-      transferred_count: number;
-    }[];
-    refused: number;
-    batch_items: number;
-    customers: { client_id: string; account_id: string; served_at: string }[];
-  }>;
+  getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<StaffDay>;
   /** Open a till. A till belongs to a person: API keys have none. A person has at most one that is open. From then on it takes the deposits and withdrawals that the person posts. Scope: transactions:write. */
-  openTill(input: { counted: { currency: string; amount: number }[] }, options?: CallOptions): Promise<{
-    till_id: string;
-    actor: string;
-    status: 'Open' | 'Closed';
-    opened_at: string;
-    opening: { currency: string; amount: number }[];
-    closed_at: string | null;
-    balances: {
-      currency: string;
-      opening: number;
-      cash_in: number;
-      cash_in_count: number;
-      cash_out: number;
-      cash_out_count: number;
-      expected: number;
-      counted: number;
-      difference: number;
-    }[];
-    reason: string | null;
-  }>;
+  openTill(input: { counted: { currency: string; amount: number }[] }, options?: CallOptions): Promise<Till>;
   /** List tills. The caller's own, or with `books:read` those of everybody. Any authenticated caller. */
-  listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<{
-    till_id: string;
-    actor: string;
-    status: 'Open' | 'Closed';
-    opened_at: string;
-    opening: { currency: string; amount: number }[];
-    closed_at: string | null;
-    balances: {
-      currency: string;
-      opening: number;
-      cash_in: number;
-      cash_in_count: number;
-      cash_out: number;
-      cash_out_count: number;
-      expected: number;
-      counted: number;
-      difference: number;
-    }[];
-    reason: string | null;
-  }>;
+  listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Till>;
   /** Get a till. Another person than its own requires `books:read`. Any authenticated caller. */
-  getTill(input: { till_id: string }, options?: CallOptions): Promise<{
-    till_id: string;
-    actor: string;
-    status: 'Open' | 'Closed';
-    opened_at: string;
-    opening: { currency: string; amount: number }[];
-    closed_at: string | null;
-    balances: {
-      currency: string;
-      opening: number;
-      cash_in: number;
-      cash_in_count: number;
-      cash_out: number;
-      cash_out_count: number;
-      expected: number;
-      counted: number;
-      difference: number;
-    }[];
-    reason: string | null;
-  }>;
+  getTill(input: { till_id: string }, options?: CallOptions): Promise<Till>;
   /** Close a till. By its own person. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required, and the refusal has the `balances`. Scope: transactions:write. */
-  closeTill(input: { till_id: string; counted: { currency: string; amount: number }[]; reason?: string | null }, options?: CallOptions): Promise<{
-    till_id: string;
-    actor: string;
-    status: 'Open' | 'Closed';
-    opened_at: string;
-    opening: { currency: string; amount: number }[];
-    closed_at: string | null;
-    balances: {
-      currency: string;
-      opening: number;
-      cash_in: number;
-      cash_in_count: number;
-      cash_out: number;
-      cash_out_count: number;
-      expected: number;
-      counted: number;
-      difference: number;
-    }[];
-    reason: string | null;
-  }>;
+  closeTill(input: { till_id: string; counted: { currency: string; amount: number }[]; reason?: string | null }, options?: CallOptions): Promise<Till>;
   /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
   /** Verify the books and the audit log. Responds when the verification has started; its result is in `last_verification` of GET /admin/operations. It checks every entry, in one snapshot, and every audit record; `covers` says whether the audit log could be checked. If a verification is already running, returns that one. Scope: books:read. */
@@ -1305,7 +1261,7 @@ export interface Calls {
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<AuditRecord>;
   /** List who acted, by name. Returns at most 100 of the persons and keys in the audit log whose name contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete name. Scope: audit:read. */
-  listAuditActors(input?: { q?: string }, options?: CallOptions): Promise<{ actor: string; name: string }[]>;
+  listAuditActors(input?: { q?: string }, options?: CallOptions): Promise<AuditActor[]>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
     topic?: 'ledger.commands.dlq' | 'ledger.batches.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq' | 'webhooks.commands.dlq' | 'webhooks.queries.dlq';

@@ -66,7 +66,7 @@ const listFilters = z.strictObject({
 });
 
 /** Somebody who acted: a person, a key, or the bank itself. */
-const auditActorSchema = z.object({
+export const auditActorSchema = z.object({
   actor: z.string(),
   /** The name of the key, or the subject of the person's token. */
   name: z.string(),

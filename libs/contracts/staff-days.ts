@@ -12,7 +12,7 @@ export const customersAmong = 200;
 export const customersShown = 5;
 
 const count = z.number().int().min(0);
-const staffDaySchema = z.object({
+export const staffDaySchema = z.object({
   actor: z.string(),
   on: z.string(),
   totals: z.array(
@@ -67,7 +67,6 @@ export const staffDayMeanings = {
     cash_out: `Withdrawals, captures in cash, payouts of Loans, and reversals of deposits, ${meaning.inUnits}`,
     cash_out_count: 'Number of these postings',
     net_cash: 'cash_in minus cash_out',
-    'StaffDay.transferred': `Transfers, loan payments, and their reversals, ${meaning.inUnits}`,
     transferred_count: 'Number of these operations',
     batch_items: 'Items of batches that the person sent, posted or refused; they are not cash over the counter',
     customers: `The last ${customersShown} customers on whose accounts the person has posted, among their latest ${customersAmong} postings`,

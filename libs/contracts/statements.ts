@@ -59,7 +59,7 @@ export type Statement = z.infer<typeof statementSchema>;
 const maxDaysShown = 366;
 
 /** What moved on an account on each of its last days by value date. Days without movement are left out. */
-const accountDaysSchema = z.object({
+export const accountDaysSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
   currency: z.string(),

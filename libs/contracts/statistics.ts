@@ -45,7 +45,7 @@ const postingTotalsSchema = z.object({
 export type PostingTotals = z.infer<typeof postingTotalsSchema>;
 
 /** Cash by day of the bank, currencies without any omitted. */
-const cashDaysSchema = z.object({
+export const cashDaysSchema = z.object({
   from: z.string(),
   to: z.string(),
   /** False if there are too many transactions to count at once. */

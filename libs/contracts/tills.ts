@@ -18,7 +18,7 @@ const balanceSchema = z.object({
   counted: money,
   difference: money,
 });
-const tillSchema = z.object({
+export const tillSchema = z.object({
   till_id: z.string(),
   actor: z.string(),
   status: z.enum(['Open', 'Closed']),

@@ -282,7 +282,7 @@ export const webhookMeanings = {
     ordering:
       'account: the events of an account wait for each other, in order; none: each is sent at once, and retried alone. Default: account',
     blocked_accounts: `The accounts whose next event was refused and is retried; their later events wait: at most ${maxBlockedShown}, the longest blocked first`,
-    'BlockedAccount.subject': 'The account, or another subject, whose events wait',
+    'blocked_accounts.subject': 'The account, or another subject, whose events wait',
     'blocked_accounts.delivery_id': 'The refused delivery, which can be redelivered or skipped',
     blocked_since: `When it was first refused, ${meaning.utc}`,
     'blocked_accounts.attempts': 'How often it was refused, at most 100',

@@ -125,6 +125,7 @@ describe('operations', () => {
       last_verification: null,
       four_eyes: { off: [...approvalActions], reason: null },
       requests: expect.objectContaining({ window_seconds: 60 }),
+      history: [],
     });
   });
 });

@@ -3,7 +3,7 @@ import { statusTransitionSchema } from '#libs/contracts/account-status.ts';
 import { accountBalanceSchema, accountSchema } from '#libs/contracts/accounts.ts';
 import { apiKeySchema, apiKeyWithSecretSchema } from '#libs/contracts/api-keys.ts';
 import { approvalSchema } from '#libs/contracts/approvals.ts';
-import { auditRecordSchema } from '#libs/contracts/audit.ts';
+import { auditActorSchema, auditRecordSchema } from '#libs/contracts/audit.ts';
 import { batchSchema, batchSummarySchema } from '#libs/contracts/batches.ts';
 import { systemAccountSchema, trialBalanceSchema } from '#libs/contracts/books.ts';
 import { clientSchema } from '#libs/contracts/clients.ts';
@@ -18,8 +18,10 @@ import { limitsSchema } from '#libs/contracts/limits.ts';
 import { noteSchema } from '#libs/contracts/notes.ts';
 import { operationsSchema, verificationSchema } from '#libs/contracts/operations.ts';
 import { searchHitSchema } from '#libs/contracts/search.ts';
-import { balanceAtSchema, entryLineSchema, statementSchema } from '#libs/contracts/statements.ts';
-import { postingStatisticsSchema } from '#libs/contracts/statistics.ts';
+import { staffDaySchema } from '#libs/contracts/staff-days.ts';
+import { accountDaysSchema, balanceAtSchema, entryLineSchema, statementSchema } from '#libs/contracts/statements.ts';
+import { cashDaysSchema, postingStatisticsSchema } from '#libs/contracts/statistics.ts';
+import { tillSchema } from '#libs/contracts/tills.ts';
 import { timelineSchema } from '#libs/contracts/timeline.ts';
 import { transactionSchema } from '#libs/contracts/transactions.ts';
 import { transferSchema } from '#libs/contracts/transfers.ts';
@@ -78,6 +80,7 @@ const named = new Map<z.ZodType, string>([
   [entryLineSchema, 'EntryLine'],
   [balanceAtSchema, 'BalanceAt'],
   [statementSchema, 'Statement'],
+  [accountDaysSchema, 'AccountDays'],
   [limitsSchema, 'AccountLimits'],
   [dayClosingSchema, 'DayClosing'],
   [dayLineSchema, 'DayLine'],
@@ -89,9 +92,13 @@ const named = new Map<z.ZodType, string>([
   [trialBalanceSchema, 'TrialBalance'],
   [systemAccountSchema, 'SystemAccount'],
   [auditRecordSchema, 'AuditRecord'],
+  [auditActorSchema, 'AuditActor'],
   [searchHitSchema, 'SearchHit'],
   [timelineSchema, 'Timeline'],
   [postingStatisticsSchema, 'PostingStatistics'],
+  [cashDaysSchema, 'CashDays'],
+  [staffDaySchema, 'StaffDay'],
+  [tillSchema, 'Till'],
   [operationsSchema, 'Operations'],
   [verificationSchema, 'Verification'],
   [deadLetterSchema, 'DeadLetter'],

@@ -185,6 +185,7 @@ test('the endpoints accept the request examples', async () => {
               approval: `apr_${'1'.repeat(32)}`,
               webhook: `whk_${'1'.repeat(32)}`,
               delivery: `dlv_${'1'.repeat(32)}`,
+              till: `til_${'1'.repeat(32)}`,
             })[kind] ?? `key_${'1'.repeat(32)}`,
         );
         const response = await app.inject({
