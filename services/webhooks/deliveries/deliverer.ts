@@ -157,7 +157,12 @@ export function createDeliverer(options: DelivererOptions) {
       ({ endsMs }) => endsMs - begunMs < claimS * 1000 - marginMs - renewMs / 2,
     );
     if (aging.length === 0) return false;
-    const claims = aging.map(({ one: { webhook_id, ordinal, claim } }) => ({ webhook_id, ordinal, claim }));
+    const claims = aging.map(({ one: { webhook_id, ordinal, claim, tries } }) => ({
+      webhook_id,
+      ordinal,
+      claim,
+      tries,
+    }));
     for (const claim of await renewClaims(pool, claims)) {
       const lease = leases.get(leaseKey(claim));
       if (lease) lease.endsMs = begunMs + claimS * 1000 - marginMs;

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { completed, eventMessage, newId, opened, retentionDays, useWebhooks } from '../test/harness.ts';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
-import { feedAll } from './feed.ts';
-import { finishAttempts } from './finish.ts';
-import { claimDue } from './store.ts';
+import { feedAll, maxHeads } from './feed.ts';
+import { disableWebhook, finishAttempts } from './finish.ts';
+import { claimDue, renewClaims } from './store.ts';
 import { sweep } from './sweeper.ts';
 
 /** Deliveries to real receivers, with a real Postgres. */
@@ -570,6 +570,25 @@ describe('a webhook', () => {
     expect((await harness.outbox()).some(({ payload }) => payload?.includes('"action":"skip_delivery"'))).toBe(true);
   });
 
+  it('whose first event of an account is redelivered continues with it at once, in order', async () => {
+    // contract: webhooks-16
+    const { account, at, came, events, mend } = await blocked();
+    const { webhook_id } = await harness.webhook(at.url);
+    deliver();
+    await harness.take(...events(account, 1, 1));
+    await eventually(async () => (await get(webhook_id)).blocked_accounts.length === 1);
+    await harness.owner.query(
+      "update deliveries set next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1",
+      [webhook_id],
+    );
+    await harness.take(...events(account, 2, 30));
+    mend();
+    const [one] = (await get(webhook_id)).blocked_accounts;
+    await harness.done('redeliver', { webhook_id, delivery_id: one?.delivery_id ?? '' });
+    await eventually(() => came(account).length === 32);
+    expect(came(account)).toEqual([1, 1, ...events(account, 2, 30).map((_, i) => i + 2)]);
+  });
+
   it('without an order waits for nothing: a refused event delays no other of its account, and what waited is sent', async () => {
     // contract: webhooks-16
     deliver();
@@ -590,6 +609,96 @@ describe('a webhook', () => {
     await eventually(() => new Set(came()).size === 121);
     expect(came().length).toBeLessThanOrEqual(122);
     expect((await get(webhook_id)).ordering).toBe('none');
+  });
+
+  /** Inserts so many Pending deliveries that were refused once, of one account each, and as many that wait for each. */
+  const refuse = (webhook_id: string, count: number, waiting: number) =>
+    harness.owner.query(
+      `insert into deliveries (webhook_id, ordinal, event_id, event_type, ordering_key, tries, next_attempt_at, attempts)
+       select $1, 1000000 + key * 100 + n, gen_random_uuid(), 'corebanking.transaction.completed.v1', 'acc_' || key,
+         case when n = 0 then 1 else 0 end, case when n = 0 then clock_timestamp() + interval '1 day' end,
+         case when n = 0 then array[json_build_object('attempted_at', '2026-01-01T00:00:00.000Z', 'response_status', 500)]
+           else '{}' end
+       from generate_series(1, $2::int) as key, generate_series(0, $3::int) as n`,
+      [webhook_id, count, waiting],
+    );
+
+  it(`that refuses ${maxHeads} accounts gets no events of others until one of them ends`, async () => {
+    // contract: webhooks-16
+    const { webhook_id } = await harness.webhook('https://receiver.example/');
+    await refuse(webhook_id, maxHeads, 0);
+    const event = completed(newId('account'), 1);
+    await harness.take(event);
+    const isFed = async () => (await rows(webhook_id, `event_id = '${eventId(event)}'`)) === 1;
+    while (await feedAll(harness.pool));
+    expect(await isFed()).toBe(false);
+    const [one] = (await get(webhook_id)).blocked_accounts;
+    await harness.done('skip_delivery', { webhook_id, delivery_id: one?.delivery_id ?? '' });
+    while (await feedAll(harness.pool));
+    expect(await isFed()).toBe(true);
+  });
+
+  it('with more Pending deliveries than one statement changes is disabled, and gives up its order, completely', async () => {
+    const made = [
+      await harness.webhook('https://receiver.example/'),
+      await harness.webhook('https://receiver.example/'),
+    ];
+    const [ended, freely] = made.map(({ webhook_id }) => webhook_id) as [string, string];
+    for (const webhook_id of [ended, freely]) await refuse(webhook_id, 800, 14);
+    await disableWebhook(harness.owner, {
+      webhook_id: ended,
+      client_id: null,
+      reason: 'gone',
+      failing_since: null,
+      disabled_at: new Date().toISOString(),
+    });
+    expect([await rows(ended, "status = 'Failed'"), await rows(ended, "status = 'Pending'")]).toEqual([12_000, 0]);
+    await harness.done('update_webhook', { webhook_id: freely, changes: { ordering: 'none' } });
+    expect(await rows(freely, 'next_attempt_at is null')).toBe(0);
+    expect((await get(freely)).blocked_accounts).toEqual([]);
+  });
+
+  it('names the accounts that have been blocked longest first, since the first refusal after a redelivery, and a test by its subject', async () => {
+    // contract: webhooks-16
+    const { webhook_id } = await harness.webhook('https://receiver.example/');
+    await refuse(webhook_id, 2, 0);
+    const { event_id } = await harness.done('test_webhook', { webhook_id });
+    const attempts = (key: string, tries: number, ...days: number[]) =>
+      harness.owner.query(
+        `update deliveries set tries = $3, attempts = (select array_agg(json_build_object('attempted_at', day, 'response_status', 500))
+           from unnest($4::text[]) as day) where webhook_id = $1 and (ordering_key = $2 or event_id::text = $2)`,
+        [webhook_id, key, tries, days.map((day) => `2026-02-0${day}T00:00:00.000Z`)],
+      );
+    await attempts('acc_1', 2, 1, 5, 6);
+    await attempts('acc_2', 1, 4);
+    await attempts(event_id, 1, 7);
+    const shown = (await get(webhook_id)).blocked_accounts;
+    expect(
+      shown.map(({ subject, blocked_since, attempts: many }) => [subject, blocked_since.slice(8, 10), many]),
+    ).toEqual([
+      ['acc_2', '04', 1],
+      ['acc_1', '05', 2],
+      [webhook_id, '07', 1],
+    ]);
+  });
+
+  it('that was resumed continues an account of both of its feeds, although the later one held it before the earlier one was done', async () => {
+    // contract: webhooks-19
+    deliver();
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url);
+    const account = newId('account');
+    for (const status of ['Paused', 'Active'] as const)
+      await harness.done('update_webhook', { webhook_id, changes: { status } });
+    // Both feeds hold the account; the earlier one can be continued, and has nothing more of it.
+    await harness.owner.query(
+      `insert into held_keys (feed_id, webhook_id, ordering_key, position, is_ready)
+       select feed_id, $1, $2, position, until_position is not null from feeds where webhook_id = $1`,
+      [webhook_id, account],
+    );
+    await harness.take(completed(account, 1));
+    await eventually(() => at.received.length === 1);
+    await eventually(async () => (await held(webhook_id)) === 0);
   });
 
   it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {
@@ -675,6 +784,20 @@ it('a process whose claim could not be renewed ends the attempt before another o
   locking.release();
 }, 60_000);
 
+it('the time of a retry is not replaced by the renewal of a claim whose attempt has been recorded', async () => {
+  const { webhook_id } = await harness.webhook('https://receiver.example/');
+  await harness.done('test_webhook', { webhook_id });
+  const [claim] = (await claimDue(harness.pool, [], 0)).filter((one) => one.webhook_id === webhook_id);
+  if (!claim) throw new Error('not claimed');
+  expect(await renewClaims(harness.pool, [claim])).toHaveLength(1);
+  const attempted_at = new Date().toISOString();
+  const attempt = { ...claim, attempted_at, duration_ms: 1, response_status: 500, error: null };
+  await finishAttempts(harness.pool, webhook_id, [{ ...attempt, tries: 1 }], attempted_at);
+  const [before] = await harness.deliveries(webhook_id);
+  expect(await renewClaims(harness.pool, [claim])).toEqual([]);
+  expect((await harness.deliveries(webhook_id))[0]?.next_attempt_at).toBe(before?.next_attempt_at);
+});
+
 it('an attempt is not recorded if another process has claimed the delivery since', async () => {
   const { webhook_id } = await harness.webhook('https://receiver.example/');
   await harness.done('test_webhook', { webhook_id });
@@ -749,7 +872,7 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
   await harness.done('delete_webhook', { webhook_id: deleted.webhook_id });
   const count = async (where: string) =>
     (await harness.owner.query<{ count: number }>(`select count(*)::int as count from ${where}`)).rows[0]?.count;
-  await sweep(harness.pool, retentionDays);
+  while (await sweep(harness.pool, retentionDays));
   expect([
     await count(`deliveries where webhook_id = '${kept.webhook_id}'`),
     await count(`deliveries where webhook_id = '${deleted.webhook_id}'`),

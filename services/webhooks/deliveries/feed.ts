@@ -6,13 +6,16 @@ import { transaction } from '#libs/postgres/transaction.ts';
  * Creates deliveries for events, for each webhook in the order of its feeds: one chunk at a time, with the
  * position stored in the same transaction. What counts is per ordering key: of a key with many Pending deliveries, or
  * a refused one, only the place is kept (held_keys), and its later events stay in the table of events. A webhook has
- * therefore at most `maxOfKey` Pending deliveries and a held key per account and feed, however many events wait.
+ * therefore at most `maxOfKey` Pending deliveries and a held key per account and feed, however many events wait. While about
+ * `maxHeads` accounts wait, it is not fed, so that no statement has to read more of its rows.
  */
 
 /** The number of events examined in one transaction. */
 const chunk = 500;
 /** The maximum number of deliveries of one webhook that are due for the first time. */
 const maxDue = 2_000;
+/** The number of Pending deliveries of one webhook that have a time, whatever their tries, from which on it is not fed. */
+export const maxHeads = 5_000;
 /** The maximum number of Pending deliveries of one ordering key. */
 const maxOfKey = 20;
 /** The maximum number of held keys that are continued in one transaction. */
@@ -48,6 +51,9 @@ const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.
     and not exists (
       select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending'
         and d.next_attempt_at <= clock_timestamp() and d.tries = 0 offset ${maxDue - 1})
+    and not exists (
+      select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' and d.next_attempt_at is not null
+      offset ${maxHeads - 1})
   limit 1 for update of w skip locked`;
 
 /** Selects the next positions of a feed `f`: those of a client by its subjects, replays for the whole bank by time. */
@@ -171,7 +177,7 @@ const continueKeys = (client_id: string | null): string => `with ready as materi
       and t.count < ${maxOfKey} and (t.is_over or t.from_time is null)
   ) update held_keys h set position = case when h.feed_id = t.feed_id then coalesce(t.reached, h.position) else h.position end,
       is_ready = case when h.feed_id = t.feed_id then t.ordering = 'none' and t.count = ${maxOfKey}
-        else h.is_ready and (t.ordering = 'none' or t.count = 0) end
+        else t.ordering = 'none' or t.count = 0 end
     from taken t where h.webhook_id = $1 and h.ordering_key = t.ordering_key
       and not (h.feed_id = t.feed_id and t.count < ${maxOfKey} and (t.is_over or t.from_time is null))`;
 

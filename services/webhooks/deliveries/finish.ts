@@ -6,7 +6,7 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
-import { writeAttempts } from './store.ts';
+import { changePending, writeAttempts } from './store.ts';
 import { type Attempt, judgeAttempt, judgeHealth } from './verdict.ts';
 
 /**
@@ -49,12 +49,11 @@ export async function disableWebhook(
   await client.query(
     `with disabled as (
        update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1
-     ), failed as (
-       update deliveries set status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null
-       where webhook_id = $1 and status = 'Pending'
      ) delete from feeds where webhook_id = $1`,
     [webhook_id, time],
   );
+  const failed = "status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null";
+  await changePending(client, webhook_id, failed);
   const id = randomUUID();
   const own = { message_id: id, type: 'disable_webhook', source: source.webhooks, time, subject: webhook_id };
   const context = { request_id: id, actor: '', ...request, ...own };

@@ -62,22 +62,23 @@ export async function claimDue(
   return rows;
 }
 
-export type Claim = Pick<Claimed, 'webhook_id' | 'ordinal' | 'claim'>;
+export type Claim = Pick<Claimed, 'webhook_id' | 'ordinal' | 'claim' | 'tries'>;
 
 /**
- * Renews claims, and returns those that hold for another `claimS`. A claim is missing if another process has the delivery, or it is
- * no longer Pending, or somebody is changing it just now.
+ * Renews claims, and returns those that hold for another `claimS`. A claim is missing if another process has the delivery, its
+ * attempt has been recorded, or somebody is changing it just now.
  */
 export async function renewClaims(pool: Pool, claims: readonly Claim[]): Promise<Claim[]> {
   const { rows } = await pool.query<Claim>({
     name: 'renew_claims',
     text: `with held as materialized (
        select d.webhook_id, d.ordinal
-       from json_to_recordset($1::json) as c (webhook_id text, ordinal int8, claim int4) join deliveries d using (webhook_id, ordinal)
-       where d.claim = c.claim and d.status = 'Pending' for update of d skip locked
+       from json_to_recordset($1::json) as c (webhook_id text, ordinal int8, claim int4, tries int4)
+       join deliveries d using (webhook_id, ordinal)
+       where d.claim = c.claim and d.tries = c.tries and d.status = 'Pending' for update of d skip locked
      ) update deliveries d set next_attempt_at = clock_timestamp() + interval '${claimS} seconds'
      from held h where d.webhook_id = h.webhook_id and d.ordinal = h.ordinal
-     returning d.webhook_id, d.ordinal::text, d.claim`,
+     returning d.webhook_id, d.ordinal::text, d.claim, d.tries`,
     values: [JSON.stringify(claims)],
   });
   return rows;
@@ -119,4 +120,25 @@ export async function startFirst(client: Queries, webhookId: string, ordinals: r
      where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
     [webhookId, ordinals],
   );
+}
+
+/** The number of rows that one statement changes, far below what the limit of its duration allows. */
+const rowsAtOnce = 5_000;
+
+/** Changes all Pending deliveries of a webhook for which `where` holds, in several statements. The webhook must be locked. */
+export async function changePending(client: Queries, webhookId: string, set: string, where = 'true'): Promise<void> {
+  type Place = { ordering_key: string; ordinal: bigint };
+  for (let place: Place | undefined = { ordering_key: '', ordinal: -1n }; place; ) {
+    const changed: { rows: Place[] } = await client.query<Place>(
+      `with next_rows as materialized (
+         select ordering_key, ordinal from deliveries
+         where webhook_id = $1 and status = 'Pending' and (ordering_key, ordinal) > ($2, $3::int8)
+         order by ordering_key, ordinal limit ${rowsAtOnce}
+       ), changed as (
+         update deliveries d set ${set} from next_rows n where d.webhook_id = $1 and d.ordinal = n.ordinal and ${where}
+       ) select * from next_rows order by ordering_key desc, ordinal desc limit 1`,
+      [webhookId, place.ordering_key, place.ordinal],
+    );
+    place = changed.rows[0];
+  }
 }

@@ -10,6 +10,7 @@ import { replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
 import {
   deliveryColumns,
+  findShown,
   findWebhook,
   parseOrdinal,
   reach,
@@ -82,7 +83,7 @@ async function listSetBy({ pool }: Read, { actors }: MessageData<'list_webhooks_
 }
 
 async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
-  const data = await findWebhook(pool, context, webhook_id);
+  const data = await findShown(pool, context, webhook_id);
   return data ? { ok: true, data } : replyToUnknown(pool, webhook_id, webhookNotFound);
 }
 

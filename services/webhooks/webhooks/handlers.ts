@@ -9,8 +9,16 @@ import { type Delivery, testEventType, type Webhook } from '#libs/contracts/webh
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '../deliveries/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
-import { claimS, startFirst } from '../deliveries/store.ts';
-import { deliveryColumns, findWebhook, parseOrdinal, webhookColumns, webhookNotFound } from './store.ts';
+import { changePending, claimS, startFirst } from '../deliveries/store.ts';
+import {
+  deliveryColumns,
+  findShown,
+  findWebhook,
+  type OwnWebhook,
+  parseOrdinal,
+  webhookColumns,
+  webhookNotFound,
+} from './store.ts';
 
 /** The arguments of a handler. It runs in the transaction that stores the command's record. */
 export interface Work {
@@ -93,7 +101,7 @@ async function openFeed(client: Queries, webhookId: string): Promise<void> {
 }
 
 /** The arguments of a handler for one webhook, which is locked. */
-type OwnWork = Work & { webhook: Webhook };
+type OwnWork = Work & { webhook: OwnWebhook };
 type Handle<D> = (work: OwnWork, data: D) => Promise<Outcome>;
 
 /** Locks the webhook of a command, if the caller may use it. Only an Active webhook can be sent anything. */
@@ -147,12 +155,8 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
 
 /** Sends what has waited for earlier events of its account. */
 async function freeWaiting(client: Queries, webhookId: string): Promise<void> {
-  await client.query(
-    `with freed as (update held_keys set is_ready = true where webhook_id = $1)
-     update deliveries set next_attempt_at = clock_timestamp()
-     where webhook_id = $1 and status = 'Pending' and next_attempt_at is null`,
-    [webhookId],
-  );
+  await client.query('update held_keys set is_ready = true where webhook_id = $1', [webhookId]);
+  await changePending(client, webhookId, 'next_attempt_at = clock_timestamp()', 'd.next_attempt_at is null');
 }
 
 /** Who resumes a webhook that was disabled with a key takes responsibility for what that key had set. */
@@ -275,7 +279,7 @@ async function disableWebhooks(
 }
 
 async function replayWebhook(
-  { client, webhook }: OwnWork,
+  { client, context }: OwnWork,
   { webhook_id, from, to }: MessageData<'replay_webhook'>,
 ): Promise<Outcome> {
   const opened = await client.query(
@@ -284,6 +288,6 @@ async function replayWebhook(
      where (select count(*) from feeds where webhook_id = $1 and until_time is not null) < ${maxReplays}`,
     [webhook_id, from, to],
   );
-  if (opened.rowCount === 1) return done(webhook, { from, to });
+  if (opened.rowCount === 1) return done(await findShown(client, context, webhook_id), { from, to });
   return wrongStatus(`webhook ${webhook_id} has too many running replays: wait until one has finished`);
 }

@@ -8,17 +8,21 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 /** SQL of single webhooks and deliveries. The id of a delivery contains its ordinal. */
 
-/** The columns of a webhook as it is shown: without its secrets. */
-export const webhookColumns = `webhook_id, url, event_types, description, status, client_id, created_by, created_at,
+const ownColumns = `webhook_id, url, event_types, description, status, client_id, created_by, created_at,
   updated_at, failing_since, ordering,
-  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at,
-  array(
-    select json_build_object('subject', ordering_key, 'delivery_id', 'dlv_' || lpad(to_hex(ordinal), 32, '0'), 'event_type', event_type,
-      'blocked_since', attempts[1]->>'attempted_at', 'attempts', cardinality(attempts), 'error',
+  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at`;
+
+/** When the first attempt of its present schedule was refused. */
+const refusedSince = "attempts[cardinality(attempts) - tries + 1]->>'attempted_at'";
+
+/** The columns of a webhook as it is shown: without its secrets. Without an order, no account is blocked. */
+export const webhookColumns = `${ownColumns}, array(
+    select json_build_object('subject', coalesce(body::json->>'subject', ordering_key), 'delivery_id', 'dlv_' || lpad(to_hex(ordinal), 32, '0'), 'event_type', event_type,
+      'blocked_since', ${refusedSince}, 'attempts', tries, 'error',
       coalesce(attempts[cardinality(attempts)]->>'error', 'HTTP ' || (attempts[cardinality(attempts)]->>'response_status')),
       'next_attempt_at', to_char(next_attempt_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-    from deliveries d where d.webhook_id = webhooks.webhook_id and d.status = 'Pending' and d.next_attempt_at is not null and d.tries > 0
-    order by ordinal limit ${maxBlockedShown}
+    from deliveries d where d.webhook_id = webhooks.webhook_id and webhooks.ordering <> 'none' and d.status = 'Pending' and d.next_attempt_at is not null and d.tries > 0
+    order by ${refusedSince}, ordinal limit ${maxBlockedShown}
   ) as blocked_accounts`;
 
 /**
@@ -30,16 +34,31 @@ export function reach({ bound_client_id, all_webhooks, actor }: MessageContext) 
   return all_webhooks === 'true' ? {} : { created_by: actor };
 }
 
-export async function findWebhook(
+/** A webhook without what its deliveries say of it. */
+export type OwnWebhook = Omit<Webhook, 'blocked_accounts'>;
+
+export const findWebhook = (
   queries: Queries,
   context: MessageContext,
   webhookId: string,
   lock: '' | 'for update' = '',
-): Promise<Webhook | undefined> {
+) => select<OwnWebhook>(queries, context, webhookId, ownColumns, lock);
+
+/** Finds a webhook as it is shown. */
+export const findShown = (queries: Queries, context: MessageContext, webhookId: string) =>
+  select<Webhook>(queries, context, webhookId, webhookColumns);
+
+async function select<W extends OwnWebhook>(
+  queries: Queries,
+  context: MessageContext,
+  webhookId: string,
+  columns: string,
+  lock: '' | 'for update' = '',
+): Promise<W | undefined> {
   if (!isId('webhook', webhookId)) return undefined;
   const { client_id, created_by }: { client_id?: string; created_by?: string } = reach(context);
-  const { rows } = await queries.query<Webhook>(
-    `select ${webhookColumns} from webhooks
+  const { rows } = await queries.query<W>(
+    `select ${columns} from webhooks
      where webhook_id = $1 and status <> 'Deleted' and ($2::text is null or client_id = $2)
        and ($3::text is null or created_by = $3) ${lock}`,
     [webhookId, client_id, created_by],
