@@ -68,7 +68,7 @@ export class Memory {
   async setAside(id: string, sequenced?: SetAside): Promise<void> {
     if (sequenced) {
       await this.#store.setAside?.(sequenced);
-      this.#sequences.set(sequenced.account_id, sequenced.sequence);
+      if (!sequenced.isUnproven) this.#sequences.set(sequenced.account_id, sequenced.sequence);
     }
     this.#ids.set(id, true);
   }

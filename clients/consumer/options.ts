@@ -22,6 +22,8 @@ export interface SetAside {
   sequence: number;
   /** ce_id */
   id: string;
+  /** It violates the contract, and its sequence is not the next one: `lastSequence` must not include it. */
+  isUnproven?: true;
 }
 
 export interface ConsumerOptions {

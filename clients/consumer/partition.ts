@@ -249,7 +249,10 @@ export class Partition {
     await this.#memory.setAside(head.id, head.type === completedType ? await this.#readSequence(head) : undefined);
   }
 
-  /** Of an event that violates its schema, the sequence is believed only if it is the next one of its account. */
+  /**
+   * Of an event that violates its schema, the sequence hides what follows only if it is the next one of its account. Otherwise
+   * it is set aside nevertheless, so that a store recognizes the event when it is redriven.
+   */
   async #readSequence(head: ReturnType<typeof readHead>): Promise<SetAside | undefined> {
     const { id, subject: account_id, origin } = head;
     try {
@@ -258,7 +261,9 @@ export class Partition {
     } catch {
       const last = await this.#memory.last(account_id);
       const sequence = readGivenSequence(origin);
-      return last !== undefined && sequence === last + 1 ? { account_id, sequence, id } : undefined;
+      if (last === undefined || typeof sequence !== 'number' || !Number.isSafeInteger(sequence)) return undefined;
+      if (sequence === last + 1) return { account_id, sequence, id };
+      return sequence > last ? { account_id, sequence, id, isUnproven: true } : undefined;
     }
   }
 }

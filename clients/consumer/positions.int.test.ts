@@ -38,3 +38,26 @@ it('a redriven event is new if its sequence was set aside, and once; one that wa
   await positions.setAside(db, { ...known, sequence: 2 });
   expect([await claim(2, true), await positions.last(db, 'acc_2')]).toEqual([false, 2]);
 });
+
+it('a redriven event is new if its sequence was set aside unproven, whatever came after it, unless a repeat of it was processed', async () => {
+  const aside = (sequence: number) =>
+    positions.setAside(db, { account_id: 'acc_3', sequence, id: 'odd', isUnproven: true });
+  const claim = (sequence: number, redriven = false) =>
+    positions.claim(db, {
+      id: 'odd',
+      redriven,
+      data: { transaction: { account_id: 'acc_3' }, sequence },
+    } as unknown as SequencedEvent);
+  await aside(7);
+  expect(await positions.last(db, 'acc_3')).toBe(0);
+  expect([await claim(8), await claim(7), await claim(7, true), await claim(7, true)]).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ]);
+  await aside(8);
+  expect(await claim(8, true)).toBe(false);
+  await aside(11);
+  expect([await claim(11), await claim(11, true), await positions.last(db, 'acc_3')]).toEqual([true, false, 11]);
+});

@@ -52,7 +52,10 @@ export function accountPositions(table = 'account_positions'): AccountPositions 
         return redeemed.rowCount === 1;
       }
       const { rowCount } = await db.query(
-        `insert into ${table} as known (account_id, sequence) values ($1, $2)
+        `with repeated as (
+           delete from ${table}_set_aside where account_id = $1 and sequence = $2
+             and not exists (select from ${table} where account_id = $1 and sequence >= $2)
+         ) insert into ${table} as known (account_id, sequence) values ($1, $2)
          on conflict (account_id) do update set sequence = excluded.sequence where known.sequence < excluded.sequence`,
         [data.transaction.account_id, data.sequence],
       );
@@ -63,7 +66,15 @@ export function accountPositions(table = 'account_positions'): AccountPositions 
       const { rows } = await db.query(`select sequence::text from ${table} where account_id = $1`, [accountId]);
       return Number((rows[0] as { sequence: string } | undefined)?.sequence ?? 0);
     },
-    async setAside(db, { account_id, sequence, id }) {
+    async setAside(db, { account_id, sequence, id, isUnproven }) {
+      if (isUnproven) {
+        await db.query(
+          `insert into ${table}_set_aside select $1, $2, $3
+           where not exists (select from ${table} where account_id = $1 and sequence >= $2) on conflict do nothing`,
+          [account_id, sequence, id],
+        );
+        return;
+      }
       await db.query(
         `with moved as (
            insert into ${table} as known (account_id, sequence) values ($1, $2)

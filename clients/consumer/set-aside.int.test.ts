@@ -153,6 +153,15 @@ it('a group that starts from a moment, or after the newest event, is told no gap
   expect([await lines(), moment.gaps]).toEqual([[6, 7], []]);
 });
 
+it('the first event of an account, if it violates the schema, is set aside by a group that starts from a moment', async () => {
+  const made = builder([], { from: new Date(Date.now() - 3_600_000) });
+  await send(event(own(), 7, 0, { value: '{"sequence": 7, "balance_after": 12.5}' }), event(own(), 8, 0));
+  await made.start();
+  await eventually(async () => (await lines()).includes(8));
+  const { rows } = await pool.query(`select sequence::int from ${table}_set_aside where event_id = $1`, [`${own()}-7`]);
+  expect([rows, made.gaps]).toEqual([[{ sequence: 7 }], []]);
+});
+
 it('a group that reads from the beginning is told that the first events of an account are missing', async () => {
   await send(event(own(), 3, 0));
   const made = builder();
