@@ -52,7 +52,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await page.getByRole('heading', { level: 1, name: 'Deposit: is this right?' }).waitFor();
         await page.reload();
         expect(await mainText(page)).toMatch(
-          /Amount 1500.50 USD From Cash .*Counter Available now 100.00 USD Available after 1600.50 USD Reference slip 7/,
+          /From Cash Amount 1500.50 USD To .*Counter Available now 100.00 USD Available after 1600.50 USD Reference slip 7/,
         );
         await expectFine(page, 'counter-summary');
         expect(await posted(account.account_id, 'Deposit')).toHaveLength(1);

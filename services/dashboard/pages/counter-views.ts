@@ -203,27 +203,35 @@ export function summary(
 ): Html {
   const { kind, amount, currency, reference, description, effective_date, account_id } = instruction;
   const { from, to } = moneyDirection(instruction, { account: own.account, other: other?.account });
-  const place = (account: Account | undefined) => {
-    const owner = account === own.account ? own.owner : other?.owner;
-    if (account === undefined) return 'Cash';
-    const name = owner && html`, <strong>${clientName(owner)}</strong>`;
-    return html`${account.account_number}, ${account.account_type}${name}`;
-  };
   // The account that pays; for a cash deposit, the account that is credited.
   const counted = from ?? own.account;
   const after = sumText(availableBalance(counted), amount, currency, from ? -1n : 1n);
   const isShort = after.startsWith('-');
-  return html`${facts([
-    ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
-    ['From', place(from)],
-    ['To', place(to)],
-    ['Available now', amountText(availableBalance(counted), currency)],
-    ['Available after', !isShort && amountText(after, currency)],
-    ['Still owed now', to?.account_type === 'Loan' && amountText(to.balance, to.currency)],
-    ['Reference', reference],
-    ['Description', description],
-    ['Value date', effective_date],
-  ])}
+  const side = (title: string, account: Account | undefined) => {
+    const owner = account === own.account ? own.owner : other?.owner;
+    return html`<div>${facts([
+      [
+        title,
+        account
+          ? html`<strong>${account.account_number}</strong>, ${account.account_type}${owner && html`<br><strong>${clientName(owner)}</strong>`}`
+          : html`<strong>Cash</strong>`,
+      ],
+      ['Available now', account === counted && amountText(availableBalance(counted), currency)],
+      ['Available after', account === counted && !isShort && html`<strong>${amountText(after, currency)}</strong>`],
+      [
+        'Still owed now',
+        account === to && account?.account_type === 'Loan' && amountText(account.balance, account.currency),
+      ],
+    ])}</div>`;
+  };
+  return html`<article class="movement">${side('From', from)}
+${facts([['Amount', html`<strong class="sum">${amountText(amount, currency)}</strong>`]])}
+${side('To', to)}</article>
+${facts([
+  ['Reference', reference],
+  ['Description', description],
+  ['Value date', effective_date],
+])}
 ${isShort && notice('error', refusalText('insufficient_funds', { from: counted }))}
 ${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Change</a>` })}`;
 }
@@ -256,8 +264,8 @@ export interface ReceiptParts {
 /** Prints two copies: one for the customer, one for the bank. */
 export function receipt(parts: ReceiptParts, person: string): Html {
   return html`${receiptOnce(parts, person, 'Customer’s copy', 'bank')}<div class="copy" aria-hidden="true">${receiptOnce(parts, person, 'Bank’s copy', 'customer')}</div>
-<p class="actions">${next('Next customer')}
-<button type="button" class="secondary" data-print hidden>Print</button>
+<p class="actions"><button type="button" class="secondary" data-print hidden>Print</button>
+${next('Next customer')}
 ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
 }
 
@@ -267,7 +275,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
     [
-      ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
+      ['Amount', html`<strong class="sum">${amountText(amount, currency)}</strong>`],
       ['In words', currency !== null && amountInWords(amount, currency)],
       ['Customer', owner && clientName(owner)],
       [isTransfer ? 'From account' : 'Account', account?.account_number],

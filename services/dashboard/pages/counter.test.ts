@@ -144,7 +144,7 @@ describe('a deposit', () => {
     });
     const page = (await get(`${url}/summary?of=${of}`)).body;
     expect(visibleText(page)).toContain(
-      'Amount 1500.50 USD From Cash To SAV-1, Savings, x Available now 900.50 USD Available after 2401.00 USD Reference slip 7 Description &lt;b&gt;',
+      'From Cash Amount 1500.50 USD To SAV-1 , Savings x Available now 900.50 USD Available after 2401.00 USD Reference slip 7 Description &lt;b&gt;',
     );
     expect(commands()).toEqual([]);
     const [first, second] = await Promise.all([confirm(), confirm()]);
@@ -236,7 +236,7 @@ describe('a loan repayment', () => {
     answers['create_transfer'] = ok(samples.transfer);
     const { get, of, confirm } = await entered('repayment', { amount: '100', other_number: 'loa-2' });
     expect(visibleText((await get(`${url}/summary?of=${of}`)).body)).toContain(
-      'From SAV-1, Savings, x To LOA-2, Loan, x Available now 900.50 USD Available after 800.50 USD Still owed now 300.00 USD',
+      'From SAV-1 , Savings x Available now 900.50 USD Available after 800.50 USD Amount 100.00 USD To LOA-2 , Loan x Still owed now 300.00 USD',
     );
     expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transfer}`);
     const { session, post } = made.signedIn(teller);
@@ -354,7 +354,7 @@ describe('the other account', () => {
     accounts();
     answers['search_records'] = ok([hit('client', ids.client)]);
     const { answer, get } = await entered('repayment', { amount: '5', other_number: 'otieno' });
-    expect(visibleText((await get(answer.headers.location ?? '')).body)).toContain('To LOA-2, Loan, x');
+    expect(visibleText((await get(answer.headers.location ?? '')).body)).toContain('To LOA-2 , Loan x');
     answers['search_records'] = ok([]);
     const unknown = (await entered('transfer', { amount: '5', other_number: 'nobody' })).answer;
     expect([unknown.statusCode, unknown.body.includes('No account was found for “nobody”')]).toEqual([400, true]);
