@@ -78,7 +78,7 @@ function wholeText(digits: string): string {
 }
 
 /** Formats a count, with the bank's grouping. */
-export const countText = (count: number | string): string => wholeText(String(count));
+export const numberText = (count: number | string): string => wholeText(String(count));
 
 export const decimalMark = (): string => formats.marks.get('decimal') ?? '.';
 /** Returns the mark between groups of digits, as people type it. */

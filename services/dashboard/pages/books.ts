@@ -6,9 +6,9 @@ import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#lib
 import { plusDays } from '#libs/contracts/times.ts';
 import {
   bankDay,
-  countText,
   endOfDay,
   moneyText,
+  numberText,
   sheetTime,
   startOfDay,
   zoneName,
@@ -207,7 +207,7 @@ ${!complete && notice('warning', html`There were too many postings to count. The
         show: ({ start }) =>
           html`<time datetime="${start}">${sheetTime(start).slice(0, unit === 'day' ? 10 : 16)}</time>`,
       },
-      numeric('Operations', ({ operations }) => countText(operations)),
+      numeric('Operations', ({ operations }) => numberText(operations)),
       numeric(`Amount in ${currency}`, ({ amount }) => moneyText(amount, currency)),
     ],
     buckets,

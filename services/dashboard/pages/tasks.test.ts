@@ -121,6 +121,8 @@ describe.each(cases)('$task', (one) => {
     expect(address).toContain(`/admin/ui/summary/${one.task}?of=`);
     const page = visibleText((await get(address)).body);
     for (const text of one.says) expect(page).toContain(text);
+    // A warning is no refusal, which screen readers say at once.
+    expect((await get(address)).body).not.toContain('role="alert"');
     expect(commands(one.command)).toEqual([]);
     answers[one.command] = one.answer;
     const [first, second] = await Promise.all([confirm(), confirm()]);

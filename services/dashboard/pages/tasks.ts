@@ -127,7 +127,7 @@ export function consequences({ facts: known, changes, warning }: Pick<Entered, '
   const rows = changes.map((change) => ({ ...change, what: html`<strong>${change.what}</strong>` }));
   const shown = changeTable('What will change', ['Now', 'Then'], rows);
   return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${shown}`}
-${warning !== undefined && notice('error', warning)}`;
+${warning !== undefined && notice('warning', warning)}`;
 }
 
 /** The meaning of refusals that all tasks share, where it differs from the counter. */

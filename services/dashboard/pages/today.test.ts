@@ -193,6 +193,19 @@ describe('the day of the person', () => {
   };
   const clerk = 'transactions:write transactions:read clients:read accounts:read';
 
+  it('has requests that wait as work, not as a fault, with an icon beside the colour', async () => {
+    for (const [items, tone] of [
+      [[asked], 'wait'],
+      [[], 'good'],
+    ] as const) {
+      answers = { list_approvals: ok({ items }) };
+      const { body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
+      expect(body).toMatch(
+        new RegExp(`Approvals</span> <strong class="status ${tone}"><svg[^>]*>.*</svg>${items.length}<`),
+      );
+    }
+  });
+
   it('is the first page of who works at the counter, under the search, which has the focus', async () => {
     answers = {
       get_staff_day: ok(day),

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import type { CashDays, PostingTotals } from '#libs/contracts/statistics.ts';
-import { bankDay, countText, moneyText, startOfDay, timeText } from '#libs/service/formats.ts';
+import { bankDay, moneyText, numberText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
+import { icon } from '../html/icons.ts';
 import { hasAny, visibleSections } from '../html/navigation.ts';
 import { loaded, notice, numeric, refreshed, showTime, table, tags } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
@@ -42,6 +43,9 @@ export function addToday(app: FastifyInstance): void {
   });
 }
 
+/** In order, somebody must act, or something does not work. */
+const icons = { good: 'done', wait: 'waiting', bad: 'error' } as const;
+
 type Figure = Omit<Tile, 'title' | 'href'>;
 
 interface Tile {
@@ -50,12 +54,12 @@ interface Tile {
   /** Its meaning, in a few words. */
   about: string;
   href: string | false;
-  isBad: boolean;
+  tone: keyof typeof icons;
 }
 
 function tiles({ person }: PageRequest, operations: Operations | undefined, waiting: string | undefined): Html[] {
   const operationsUrl = '/admin/ui/operations';
-  const unknown = { value: 'not known', about: 'no answer', isBad: true };
+  const unknown = { value: 'not known', about: 'no answer', tone: 'bad' } as const;
   const list: Tile[] = [
     { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingFigure(operations) : unknown) },
     {
@@ -65,7 +69,7 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
         ? {
             value: String(operations.dead_letters_open),
             about: 'messages that could not be processed',
-            isBad: Number(operations.dead_letters_open) > 0,
+            tone: Number(operations.dead_letters_open) > 0 ? 'bad' : 'good',
           }
         : unknown),
     },
@@ -82,20 +86,20 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
       href: `${approvalsUrl}?status=Waiting`,
       ...(waiting === undefined
         ? unknown
-        : { value: waiting, about: 'waiting for your decision', isBad: waiting !== '0' }),
+        : { value: waiting, about: 'waiting for your decision', tone: waiting === '0' ? 'good' : 'wait' }),
     });
   return list.map(
-    ({ title, value, about, href, isBad }) =>
-      html`<a class="tile" href="${href}"><span class="tile-title">${title}</span> <strong class="status ${isBad ? 'refused' : 'active'}">${value}</strong> <span class="quiet">${about}</span></a>`,
+    ({ title, value, about, href, tone }) =>
+      html`<a class="tile" href="${href}"><span class="tile-title">${title}</span> <strong class="status ${tone}">${icon(icons[tone])}${value}</strong> <span class="quiet">${about}</span></a>`,
   );
 }
 
 /** The commands that are waiting for the ledger. */
 function pendingFigure({ consumer_lag }: Operations): Figure {
-  if (consumer_lag === null) return { value: 'not known', about: 'the broker does not answer', isBad: true };
+  if (consumer_lag === null) return { value: 'not known', about: 'the broker does not answer', tone: 'bad' };
   const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));
   const waiting = commands.reduce((sum, { lag }) => sum + Number(lag), 0);
-  return { value: String(waiting), about: 'accepted but not posted yet', isBad: waiting > 1000 };
+  return { value: String(waiting), about: 'accepted but not posted yet', tone: waiting > 1000 ? 'bad' : 'good' };
 }
 
 const checks: Record<Verification['state'], string> = {
@@ -106,20 +110,20 @@ const checks: Record<Verification['state'], string> = {
 };
 
 function checkFigure(last: Verification | null): Figure {
-  if (last === null) return { value: 'not checked', about: 'the entries have not been checked', isBad: true };
+  if (last === null) return { value: 'not checked', about: 'the entries have not been checked', tone: 'wait' };
   const at = timeText(last.ended_at ?? last.started_at);
   return {
     value: checks[last.state],
     about: `last check ${at}`,
-    isBad: last.state === 'broken' || last.state === 'interrupted',
+    tone: ({ running: 'good', passed: 'good', broken: 'bad', interrupted: 'wait' } as const)[last.state],
   };
 }
 
 function servicesFigure({ services }: Operations): Figure {
   const away = services.filter(({ answers }) => !answers).map(({ service }) => service);
   return away.length === 0
-    ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), isBad: false }
-    : { value: `${away.join(', ')} not answering`, about: 'requests to them have to wait', isBad: true };
+    ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), tone: 'good' }
+    : { value: `${away.join(', ')} not answering`, about: 'requests to them have to wait', tone: 'bad' };
 }
 
 function posted(totals: PostingTotals | undefined, day: string, scopes: ReadonlySet<string>): Html {
@@ -134,12 +138,12 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },
-      numeric('Postings', ({ operations }) => countText(operations)),
+      numeric('Postings', ({ operations }) => numberText(operations)),
       money('In', 'money_in'),
       money('Out', 'money_out'),
       money('Between accounts', 'transferred'),
       numeric('Refused', ({ currency, refused }) =>
-        Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), countText(refused)),
+        Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), numberText(refused)),
       ),
     ],
     totals.totals,
