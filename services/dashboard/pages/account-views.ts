@@ -17,6 +17,7 @@ import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { type Owned, readAccount } from '../html/owners.ts';
 import {
   desk,
+  emptyState,
   facts,
   idLink,
   idText,
@@ -67,7 +68,10 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
     ],
     rows,
     sort
-      ? 'No account matches. Remove a filter, or look for a name or number in the box above.'
+      ? emptyState('No account matches. Remove a filter, or look for a name or number in the box above.', {
+          href: url,
+          text: 'Clear the filters',
+        })
       : 'There is no account yet.',
   )}${rows.length > 1 && html`<p class="totals">On this page${held !== '' && html`: balances <strong>${held}</strong>`}${owed !== '' && html`; owed on loans <strong>${owed}</strong>`}</p>`}`;
 }

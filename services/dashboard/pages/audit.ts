@@ -6,7 +6,7 @@ import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { idText, notice, resourceLink, showFullTime, showTime, table, toned } from '../html/show.ts';
+import { emptyState, idText, notice, resourceLink, showFullTime, showTime, table, toned } from '../html/show.ts';
 import { actionGroups, actionText } from './audit-words.ts';
 
 const url = '/admin/ui/audit';
@@ -168,7 +168,10 @@ function records(
       },
     ],
     requests,
-    'No record matches. Choose more days, or records of reads too.',
+    emptyState('No record matches. Choose more days, or records of reads too.', {
+      href: url,
+      text: 'Clear the filters',
+    }),
   );
 }
 

@@ -5,7 +5,18 @@ import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, idLink, idText, notice, ownNames, showFullTime, showTime, table, technical } from '../html/show.ts';
+import {
+  emptyState,
+  facts,
+  idLink,
+  idText,
+  notice,
+  ownNames,
+  showFullTime,
+  showTime,
+  table,
+  technical,
+} from '../html/show.ts';
 
 /** The client pages. */
 
@@ -30,7 +41,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
       { title: 'Since', sort, show: (row) => showTime(row.created_at) },
     ],
     rows,
-    'No client matches.',
+    emptyState('No client matches. Enter fewer words of the name.', { href: url, text: 'Clear the filters' }),
   );
 }
 

@@ -14,6 +14,7 @@ import type { Person } from '../html/layout.ts';
 import { addListPage, externalId, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
 import {
+  emptyState,
   type Fact,
   facts,
   idLink,
@@ -327,7 +328,7 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, party: Part
       { title: 'Status', show: showOutcome },
     ],
     shown,
-    nothingFound,
+    emptyState(nothingFound, { href: transactionsUrl, text: 'Clear the filters' }),
   )}${shown.length > 1 && total !== '' && html`<p class="totals">Completed on this page: <strong>${total}</strong></p>`}`;
 }
 
