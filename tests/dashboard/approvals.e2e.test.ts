@@ -70,6 +70,12 @@ describeInBrowser('approvals in the dashboard', () => {
       const { page, complaints } = await as('manager');
       await page.goto(ui('/approvals'));
       const row = page.getByRole('row', { name: 'Wanjiru Kamau' });
+      // Where the menu is closed, the count is on the bar of a phone, and on the menu's button.
+      const small = (await as('manager', 'phone')).page;
+      await small.goto(ui('/approvals'));
+      await small.getByRole('link', { name: /^Approvals 2\b/ }).waitFor();
+      await small.setViewportSize({ width: 800, height: 900 });
+      await small.locator('.menu > summary', { hasText: /Menu\s*2/ }).waitFor();
       expect(plain((await row.allInnerTexts()).join(' '))).toMatch(/3500\.00 USD.*teller.*0 min.*2500\.00 USD/s);
       await page.locator('tbody :focus').waitFor();
       await page.keyboard.press('a');

@@ -43,6 +43,15 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/books'));
       await page.locator('#postings canvas').waitFor();
+      // A canvas ignores a colour that it does not know, and would draw in black.
+      const countBlue = `(() => {
+        const canvas = document.querySelector('#postings canvas');
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0 && data[i + 2] - data[i] > 60) count += 1;
+        return count;
+      })()`;
+      expect(await page.evaluate(countBlue)).toBeGreaterThan(0);
       // The colors change with the theme.
       const picture = () => page.evaluate("document.querySelector('#postings canvas').toDataURL()");
       const light = await picture();

@@ -53,40 +53,54 @@ export function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** The backgrounds of pages in each theme on which the accent is a colour of text (admin.css). */
-export const backgrounds = { light: ['#ffffff', '#f6f7f9'], dark: ['#0e1117', '#161b23'] } as const;
+/** The backgrounds of pages in each theme on which the accent is a colour of text: --surface, --bg and --hover (admin.css). */
+export const backgrounds = {
+  light: ['#ffffff', '#f6f7f9', '#f3f5f8'],
+  dark: ['#161b23', '#0e1117', '#1c222c'],
+} as const;
 /** The contrast of text that WCAG 2.2 AA requires. */
 const sufficient = 4.5;
 
-/** Mixes a colour with black or white until it can be read on every one of these backgrounds. */
-function readable(hex: string, on: readonly string[], towards: Rgb): string {
-  const colour = parseColour(hex);
+/** Mixes two colours as color-mix(in srgb) does. `share`: of the other one, from 0 to 1. */
+const mix = (one: string, other: string, share: number): string => {
+  const towards = parseColour(other);
+  return toHex(parseColour(one).map((part, index) => part + ((towards[index] ?? 0) - part) * share) as unknown as Rgb);
+};
+
+/** The background of what is chosen: --tint, which is mixed of the surface and the colour of the text on it. */
+export const tintOf = (surface: string, text: string): string => mix(surface, text, 0.1);
+
+/** Mixes a colour with black or white until it can be read on every one of these backgrounds, and on its own tint. */
+function readable(hex: string, on: readonly [surface: string, ...string[]], towards: string): string {
   for (let share = 0; share < 1; share += 0.02) {
-    const mixed = toHex(colour.map((part, index) => part + ((towards[index] ?? 0) - part) * share) as unknown as Rgb);
-    if (on.every((background) => contrast(mixed, background) >= sufficient)) return mixed;
+    const mixed = mix(hex, towards, share);
+    if ([...on, tintOf(on[0], mixed)].every((background) => contrast(mixed, background) >= sufficient)) return mixed;
   }
-  return toHex(towards);
+  return towards;
 }
 
 /**
- * Returns the colours that an accent gives: of filled buttons, of the text on them, and of links in each theme, which
- * is darker or lighter where the accent itself could not be read.
+ * Returns the colours that an accent gives: of filled buttons, also under the pointer, of the text on them, and of links in
+ * each theme, which is darker or lighter where the accent itself could not be read.
  */
 export function accentColours(accent: string) {
+  // One of the two can be read on any colour.
+  const onFill = contrast(accent, '#ffffff') >= sufficient ? '#ffffff' : '#000000';
   return {
     fill: accent,
-    // One of the two can be read on any colour.
-    onFill: contrast(accent, '#ffffff') >= sufficient ? '#ffffff' : '#000000',
-    light: readable(accent, backgrounds.light, [0, 0, 0]),
-    dark: readable(accent, backgrounds.dark, [255, 255, 255]),
+    onFill,
+    // Under the pointer: away from the text on it.
+    hover: mix(accent, onFill === '#ffffff' ? '#000000' : '#ffffff', 0.15),
+    light: readable(accent, backgrounds.light, '#000000'),
+    dark: readable(accent, backgrounds.dark, '#ffffff'),
   };
 }
 
 /** The style of an accent, after admin.css, which has one of its own. */
 export function accentStyle(accent: string | undefined): string {
   if (accent === undefined) return '';
-  const { fill, onFill, light, dark } = accentColours(accent.toLowerCase());
-  return `:root:not([data-theme]){--accent:${fill};--on-accent:${onFill};--link:light-dark(${light},${dark})}`;
+  const { fill, hover, onFill, light, dark } = accentColours(accent.toLowerCase());
+  return `:root:not([data-theme]){--accent:${fill};--accent-hover:${hover};--on-accent:${onFill};--link:light-dark(${light},${dark})}`;
 }
 
 /** Without a logo, the first letter of the bank's name is its mark. */

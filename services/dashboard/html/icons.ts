@@ -19,7 +19,6 @@ const files = {
   warning: '16/solid/exclamation-triangle',
   error: '16/solid/exclamation-circle',
   more: '16/solid/ellipsis-horizontal',
-  down: '16/solid/chevron-down',
   home: '24/outline/home',
   counter: '24/outline/banknotes',
   clients: '24/outline/users',

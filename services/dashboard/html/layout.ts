@@ -82,8 +82,12 @@ const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audi
 
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   const sections = visibleSections(scopes);
-  const link = ({ url, title, icon: name, count }: Section, hasCount = true) =>
-    html`<li><a href="${url}"${isAt(url, path) && html` aria-current="page"`}>${icon(name)}${title}${hasCount && count && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`;
+  // Scripts copy the counts to the other places (admin.js).
+  const counts = html` <span class="counts"></span>`;
+  const counted = ({ url, id }: NonNullable<Section['count']>) =>
+    html` <span hx-get="${url}" hx-trigger="load" hx-select="#${id}"></span>`;
+  const link = ({ url, title, icon: name, count }: Section, isOnBar = false) =>
+    html`<li><a href="${url}"${isAt(url, path) && html` aria-current="page"`}>${icon(name)}${title}${count && (isOnBar ? counts : counted(count))}</a></li>`;
   const groups = [...new Set(sections.map(({ group }) => group))].map((group) => {
     const links = html`<ul>${sections.filter((section) => section.group === group).map((section) => link(section))}</ul>`;
     return group === undefined ? links : html`<p>${group}</p>${links}`;
@@ -91,8 +95,8 @@ function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   return html`<a class="brand" href="/admin/ui">${brand()}</a>
 ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button class="secondary">Find</button></form></search>`}
 <details class="user"><summary><span class="avatar" aria-hidden="true">${initials(name)}</span> <span class="user-name">${name}</span></summary><form method="post" action="/admin/logout">${csrfField(csrf)}<p>${name}</p><button class="secondary">Sign out</button></form></details>
-<details class="menu wide-open"><summary>${icon('menu')}Menu</summary><nav aria-label="Sections">${groups}</nav></details>
-<nav class="bottom" aria-label="Most used"><ul>${barSections(sections).map((section) => link(section, false))}</ul></nav>`;
+<details class="menu wide-open"><summary>${icon('menu')}Menu${sections.some(({ count }) => count) && counts}</summary><nav aria-label="Sections">${groups}</nav></details>
+<nav class="bottom" aria-label="Most used"><ul>${barSections(sections).map((section) => link(section, true))}</ul></nav>`;
 }
 
 const isAt = (url: string, path: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));

@@ -107,10 +107,11 @@ document.addEventListener('click', (event) => {
   for (const box of document.querySelectorAll('[name="scopes"]')) box.checked = wanted.includes(box.value);
 });
 
-// A form that is not answered at once says that it was sent, and cannot be sent again.
+// A form that is not answered at once says that it was sent, and cannot be sent again. A file leaves the page as it is.
 document.addEventListener('submit', ({ target, submitter, defaultPrevented }) => {
   const button = submitter ?? target.querySelector('button');
-  if (defaultPrevented || !button || target.method === 'dialog' || target.target === '_blank') return;
+  const isFile = /\.\w+$/.test(new URL(target.action).pathname);
+  if (defaultPrevented || !button || isFile || target.method === 'dialog' || target.target === '_blank') return;
   setTimeout(() => {
     button.ariaBusy = 'true';
     button.disabled = true;
@@ -121,6 +122,22 @@ addEventListener('pageshow', () => {
   for (const button of document.querySelectorAll('button[aria-busy]')) {
     button.ariaBusy = null;
     button.disabled = false;
+  }
+});
+
+// The counts in the menu are also where it is closed: on its button, and on the bar of a phone.
+document.addEventListener('htmx:afterSettle', ({ target }) => {
+  if (!target.closest('.menu')) return;
+  for (const place of document.querySelectorAll('.counts')) {
+    const copies = [...target.querySelectorAll('.count')].map((count) => {
+      // Only the number is in sight.
+      const [copy, words] = [count.cloneNode(), document.createElement('span')];
+      const [number, ...rest] = count.textContent.split(/(?= )/);
+      words.textContent = rest.join('');
+      copy.append(number, words);
+      return copy;
+    });
+    place.replaceChildren(...copies);
   }
 });
 
