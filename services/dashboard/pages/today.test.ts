@@ -194,15 +194,18 @@ describe('the day of the person', () => {
   const clerk = 'transactions:write transactions:read clients:read accounts:read';
 
   it('has requests that wait as work, not as a fault, with an icon beside the colour', async () => {
-    for (const [items, tone] of [
-      [[asked], 'wait'],
-      [[], 'good'],
-    ] as const) {
-      answers = { list_approvals: ok({ items }) };
-      const { body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
-      expect(body).toMatch(
-        new RegExp(`Approvals</span> <strong class="status ${tone}"><svg[^>]*>.*</svg>${items.length}<`),
-      );
+    let items: object[] = [];
+    const bank = await testDashboard(({ name }) => (name === 'list_approvals' ? ok({ items }) : 'no_reply'));
+    try {
+      for (const tone of ['good', 'wait']) {
+        const { body } = await bank.signedIn('books:read approvals:write').get('/admin/ui/today');
+        expect(body).toMatch(
+          new RegExp(`Approvals</span> <strong class="status ${tone}"><svg[^>]*>.*</svg>${items.length}<`),
+        );
+        items = [asked];
+      }
+    } finally {
+      await bank.app.close();
     }
   });
 
