@@ -572,6 +572,7 @@ export interface Till {
     difference: number;
   }[];
   reason: string | null;
+  closed_by: string | null;
 }
 
 export interface Operations {
@@ -1234,13 +1235,13 @@ export interface Calls {
   getCashDays(input?: { days?: '7' | '14' | '30' }, options?: CallOptions): Promise<CashDays>;
   /** Get what a person has posted on a day. The caller's own day, or with `books:read` that of the person `actor`. Days are those of the bank, and every posting is counted, however many there are. What a second person has approved counts for the person who asked for it. Any authenticated caller. */
   getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<StaffDay>;
-  /** Open a till. A till belongs to a person: API keys have none. A person has at most one that is open. From then on it takes the deposits and withdrawals that the person posts. Scope: transactions:write. */
+  /** Open a till. A till belongs to a person who has signed in: API keys and OAuth clients have none. A person has at most one that is open. From then on it takes the deposits and withdrawals that the person posts. Scope: transactions:write. */
   openTill(input: { counted: { currency: string; amount: number }[] }, options?: CallOptions): Promise<Till>;
   /** List tills. The caller's own, or with `books:read` those of everybody. Any authenticated caller. */
   listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Till>;
   /** Get a till. Another person than its own requires `books:read`. Any authenticated caller. */
   getTill(input: { till_id: string }, options?: CallOptions): Promise<Till>;
-  /** Close a till. By its own person. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required, and the refusal has the `balances`. Scope: transactions:write. */
+  /** Close a till. By its own person, or by another one with `books:read`, who must give a reason. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required. Refused counts are audited, and the refusal does not say what is expected. Scope: transactions:write. */
   closeTill(input: { till_id: string; counted: { currency: string; amount: number }[]; reason?: string | null }, options?: CallOptions): Promise<Till>;
   /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;

@@ -23,13 +23,14 @@ export function isSearchable(name: MessageName): boolean {
   return filters[name] !== undefined;
 }
 
-/** Sums over all accounts. */
+/** Sums over all accounts, or over all that a person posted on a day. */
 const sums = new Set<MessageName>([
   'list_balances',
   'get_trial_balance',
   'get_posting_statistics',
   'get_posting_totals',
   'get_cash_days',
+  'get_staff_day',
 ]);
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { money } from './money.ts';
+import { currencies, money } from './money.ts';
 import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
 import { text } from './texts.ts';
 
@@ -29,12 +29,13 @@ export const tillSchema = z.object({
   /** As they were at the closing, by currency; empty while it is open. */
   balances: z.array(balanceSchema),
   reason: z.string().nullable(),
+  closed_by: z.string().nullable(),
 });
 export type Till = z.infer<typeof tillSchema>;
 export type TillBalance = z.infer<typeof balanceSchema>;
 
-/** More than the currencies of any till. */
-const mostCounts = 50;
+/** A till may take cash in every currency, and all must be counted. */
+const mostCounts = currencies.length;
 const countsField = z
   .array(z.strictObject({ currency: field.currency, amount: field.amount(true) }).check(...field.amountFits('amount')))
   .min(1, 'must have at least one currency')
@@ -44,15 +45,22 @@ const countsField = z
   });
 
 const kes = { currency: 'KES', opening: 5000, cash_in: 1500, cash_in_count: 1, cash_out: 200, cash_out_count: 1 };
-const opened = { opening: [{ currency: 'KES', amount: 5000 }], closed_at: null, balances: [], reason: null };
+const opened = {
+  opening: [{ currency: 'KES', amount: 5000 }],
+  closed_at: null,
+  balances: [],
+  reason: null,
+  closed_by: null,
+};
 const closed = {
   ...opened,
   status: 'Closed',
   closed_at: example.time,
   balances: [{ ...kes, expected: 6300, counted: 6250, difference: -50 }],
   reason: 'a note of 50 is missing',
+  closed_by: 'jwt:https://id.example.com|ada',
 };
-const onlyPersons = 'A till belongs to a person: API keys have none.';
+const onlyPersons = 'A till belongs to a person who has signed in: API keys and OAuth clients have none.';
 
 const listFilters = z.strictObject({
   actor: z.string().max(600).optional(),
@@ -99,8 +107,8 @@ export const tillEndpoints = {
     bankOnly: true,
     body: z.strictObject({ counted: countsField, reason: text(1, 500, { lines: true }).nullish() }),
     description:
-      'By its own person. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required, and the refusal has the `balances`.',
-    errors: [...field.moneyErrors, 'till_closed', 'till_not_counted', 'till_difference', 'insufficient_scope'],
+      'By its own person, or by another one with `books:read`, who must give a reason. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required. Refused counts are audited, and the refusal does not say what is expected.',
+    errors: [...field.moneyErrors, 'till_closed', 'till_not_counted', 'till_difference'],
     requests: {
       close: { counted: [{ currency: 'KES', amount: 6250 }], reason: closed.reason },
     },
@@ -112,7 +120,11 @@ const counts = z.array(z.object({ currency: message.currency, amount: message.am
 
 export const tillMessages = {
   open_till: message.ledger.command({ till_id: message.id, counted: counts }, tillSchema),
-  close_till: message.ledger.command({ till_id: message.id, counted: counts, reason: message.text }, tillSchema),
+  close_till: message.ledger.command(
+    // `of_others`: the caller may close the till of another person.
+    { till_id: message.id, counted: counts, reason: message.text, of_others: z.boolean().optional() },
+    tillSchema,
+  ),
   list_tills: message.ledger.query(message.listRequest(listFilters), message.pageSchema(tillSchema)),
   get_till: message.ledger.query({ till_id: message.id }, tillSchema),
 };
@@ -134,7 +146,8 @@ export const tillMeanings = {
     'counted.amount': `0 or more, ${meaning.inUnits}`,
     'opening.amount': `What was counted, ${meaning.inUnits}`,
     'Till.reason': 'Why there is a difference; null: there is none, or nothing was said',
-    'close_till.reason': 'Why there is a difference, 1 to 500 characters',
+    'Till.closed_by': 'Who closed it; null: it is open',
+    'close_till.reason': 'Why there is a difference, or why another person closes it, 1 to 500 characters',
     'list_tills.actor': 'Only those of this person, as `jwt:<issuer>|<subject>`',
     'list_tills.status': 'Only Open or only Closed ones',
   },
@@ -152,15 +165,16 @@ export const tillMeanings = {
     },
     till_not_counted: {
       meaning: 'A currency was not counted in which the till was opened, or has taken or paid cash.',
-      action: 'Count the currencies in `details.currencies`, too; 0 if there is nothing.',
+      action:
+        'Count the currencies in `details.currencies`, too, 0 if there is nothing, under another Idempotency-Key.',
       example: ['counted lacks USD', { details: { currencies: ['USD'] } }],
     },
     till_difference: {
       meaning: 'What was counted is not what is expected, and no reason was given. Nothing was closed.',
-      action: 'Count again, or close it with a reason.',
+      action: 'Count again, or close it with a reason, under another Idempotency-Key. The audit has the first count.',
       example: [
-        'counted differs from what is expected in KES by -50.00: a reason is required',
-        { details: { balances: [{ currency: 'KES', expected: '6300.00', counted: '6250.00', difference: '-50.00' }] } },
+        'counted is not what is expected in KES: count again, or give a reason',
+        { details: { currencies: ['KES'] } },
       ],
     },
   },

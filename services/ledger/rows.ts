@@ -240,12 +240,22 @@ export const placed = `halved (account_id, time, low, high) as (
     select account_id, time, low as sequence from halved where low = high
   )`;
 
-export const tillColumns = 'till_id, actor, opened_at, opening, closed_at, balances, reason';
+export const tillColumns = 'till_id, actor, opened_at, opening, closed_at, balances, reason, closed_by';
 /** A row of `tills`. */
 export type TillRow = Omit<Till, 'status'>;
 
 export function toTill(row: TillRow): Till {
-  const { till_id, actor, opened_at, opening, closed_at, balances, reason } = row;
+  const { till_id, actor, opened_at, opening, closed_at, balances, reason, closed_by } = row;
   const status = closed_at === null ? 'Open' : 'Closed';
-  return { till_id: prefixed('til', till_id), actor, status, opened_at, opening, closed_at, balances, reason };
+  return {
+    till_id: prefixed('til', till_id),
+    actor,
+    status,
+    opened_at,
+    opening,
+    closed_at,
+    balances,
+    reason,
+    closed_by,
+  };
 }

@@ -20,7 +20,7 @@ function grants(role: string): string[] {
     `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version, minimum_balance_minor, per_transaction_minor, per_day_out_minor, out_day, out_minor) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (day, amount_minor) on posted_without_approval to ${role}`,
-    `grant select, insert, update (closed_at, balances, reason) on tills to ${role}`,
+    `grant select, insert, update (closed_at, balances, reason, closed_by) on tills to ${role}`,
     `grant select, insert on till_postings to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The rows are never updated, but only a role that may update a column can lock them.

@@ -155,13 +155,13 @@ describe('A till', () => {
       await clerk.api.once(key, close, usd(107)),
       400,
       'till_difference',
-      /USD by -0\.75: a reason is required/,
+      /not what is expected in USD: count again, or give a reason/,
     );
-    expect(different.details).toEqual({
-      balances: [{ currency: 'USD', expected: '107.75', counted: '107.00', difference: '-0.75' }],
-    });
+    expect(different.details).toEqual({ currencies: ['USD'] });
+    expectError(await clerk.api.once(key, close, { ...usd(107), reason: 'x' }), 422, 'idempotency_key_reused');
     const body = { ...usd(107), reason: 'a coin fell down' };
-    const closed = await clerk.api.once(key, close, body);
+    const secondKey = randomUUID();
+    const closed = await clerk.api.once(secondKey, close, body);
     const balance = {
       currency: 'USD',
       opening: 100.5,
@@ -178,7 +178,7 @@ describe('A till', () => {
         balances: [{ ...balance, expected: 107.75, counted: 107, difference: -0.75 }],
       }),
     ]);
-    expect((await clerk.api.once(key, close, body)).data()).toEqual(closed.data());
+    expect((await clerk.api.once(secondKey, close, body)).data()).toEqual(closed.data());
     await cash(clerk.api, account.account_id, 5);
     expect((await clerk.api.get(`/tills/${till_id}`)).data()).toEqual(closed.data());
     expectError(await clerk.api.post(close, body), 409, 'till_closed', new RegExp(`till ${till_id} is closed`));
@@ -190,17 +190,16 @@ describe('A till', () => {
     const [clerk, other] = [newClerk(), newClerk()];
     const { till_id } = await openTill(clerk.api);
     expectError(await other.api.get(`/tills/${till_id}`), 404, 'till_not_found', /not found/);
-    expectError(
-      await other.api.post(`/tills/${till_id}/closing`, usd(100)),
-      403,
-      'insufficient_scope',
-      /belongs to another person/,
-    );
+    expectError(await other.api.post(`/tills/${till_id}/closing`, usd(100)), 404, 'till_not_found');
+    const ill = await openTill(other.api);
+    expectError(await manager.post(`/tills/${ill.till_id}/closing`, usd(100)), 400, 'validation_failed', /^reason/);
+    const closed = await manager.post(`/tills/${ill.till_id}/closing`, { ...usd(100), reason: 'ill' });
+    expect(closed.data()).toMatchObject({ actor: other.actor, closed_by: `jwt:${world.bank.issuer}|manager` });
     expectError(await clerk.api.post(`/tills/${unknownId('til')}/closing`, usd(1)), 404, 'till_not_found');
     expectError(await clerk.api.post('/tills/x/closing', usd(1)), 404, 'till_not_found');
     const ids = async (by: Api, query = '') =>
       (await by.get(`/tills${query}`)).list<Till>().map((till) => till.till_id);
-    expect([await ids(clerk.api), await ids(other.api)]).toEqual([[till_id], []]);
+    expect([await ids(clerk.api), await ids(other.api)]).toEqual([[till_id], [ill.till_id]]);
     const ofClerk = `?actor=${encodeURIComponent(clerk.actor)}`;
     expect(await ids(manager, ofClerk)).toEqual([till_id]);
     expect(await ids(manager)).toContain(till_id);
@@ -245,8 +244,16 @@ describe('A till', () => {
       'validation_failed',
       /^reason/,
     );
-    expectError(await api.post('/tills', usd(1)), 403, 'insufficient_scope', /API keys have none/);
-    expectError(await api.post(`/tills/${till_id}/closing`, usd(1)), 403, 'insufficient_scope', /API keys have none/);
+    expectError(await api.post('/tills', usd(1)), 403, 'insufficient_scope', /API keys and OAuth clients have none/);
+    expectError(
+      await api.post(`/tills/${till_id}/closing`, usd(1)),
+      403,
+      'insufficient_scope',
+      /API keys and OAuth clients have none/,
+    );
+    // An OAuth client's own token, by which nobody signed in.
+    const machine = api.withToken(staffToken(world.bank, 'service-account-front-end', { gty: 'client-credentials' }));
+    expectError(await machine.post('/tills', usd(1)), 403, 'insufficient_scope', /OAuth clients have none/);
     expectError(await newClerk('accounts:read').api.post('/tills', usd(1)), 403, 'insufficient_scope');
   });
 
@@ -290,17 +297,26 @@ describe('A till', () => {
     // contract: tills-11
     const clerk = newClerk();
     const { till_id } = await openTill(clerk.api);
+    await clerk.api.post(`/tills/${till_id}/closing`, usd(0));
     await clerk.api.post(`/tills/${till_id}/closing`, usd(100));
     const records = await eventually(async () => {
       const list = (await api.get(`/admin/audit?resource_id=${till_id}`)).list<AuditRecord>();
-      return list.length === 2 && list;
+      return list.length === 3 && list;
     });
     expect(records).toMatchObject([
       {
         action: 'close_till',
         actor: clerk.actor,
         outcome: 'success',
-        details: { counted: [{ currency: 'USD', amount: '100' }] },
+        details: { counted: [{ currency: 'USD', amount: '100' }], differences: [] },
+      },
+      {
+        action: 'close_till',
+        outcome: 'till_difference',
+        details: {
+          counted: [{ currency: 'USD', amount: '0' }],
+          differences: [{ currency: 'USD', difference: '-100.00' }],
+        },
       },
       { action: 'open_till', actor: clerk.actor, outcome: 'success' },
     ]);

@@ -39,12 +39,7 @@ export function addTills(app: FastifyInstance): void {
     const till = await readTill(visit);
     return { title: `Till of ${actorText(till.actor)}`, content: tillPage(visit, till) };
   });
-  addFormPage(
-    app,
-    `${tillsUrl}/:till_id/close`,
-    { title: 'Close your till', scope },
-    { draw: drawClosing, take: close },
-  );
+  addFormPage(app, `${tillsUrl}/:till_id/close`, { title: 'Close a till', scope }, { draw: drawClosing, take: close });
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
@@ -135,42 +130,43 @@ async function open(visit: PageRequest): Promise<PageResult> {
   return { redirectTo: `${tillsUrl}/${data.till_id}?opened` };
 }
 
-/** What a closing was refused for: currencies that were not counted, or a difference. */
+/** The currencies that were not counted, or in which what was counted is not what is expected. */
 interface Objection {
-  currencies?: string[];
-  balances?: Difference[];
+  lacking?: string[];
+  different?: string[];
 }
 
 async function drawClosing(
   visit: PageRequest,
   values: URLSearchParams,
   wrong: Wrong,
-  { currencies = [], balances }: Objection = {},
+  { lacking = [], different = [] }: Objection = {},
 ): Promise<PageResult> {
   const till = await readTill(visit);
   if (till.closed_at !== null) return { redirectTo: `${tillsUrl}/${till.till_id}` };
-  const day = await known(visit.api.get<StaffDay>('/admin/staff-day'));
+  const day = await known(visit.api.get<StaffDay>(`/admin/staff-day?${new URLSearchParams({ actor: till.actor })}`));
   const moved = (day?.data.totals ?? []).filter(
     (total) => Number(total.cash_in_count) + Number(total.cash_out_count) > 0,
   );
   const all = [...till.opening, ...moved].map(({ currency }) => currency);
+  const isOwn = till.actor === visit.actor;
   const reasonField: Field = {
     name: 'reason',
-    label: 'Reason for the difference',
+    label: isOwn ? 'Reason for the difference' : 'Why another person closes it, and reason for a difference',
     type: 'textarea',
-    isRequired: balances !== undefined,
+    isRequired: different.length > 0 || !isOwn,
     maxLength: 500,
-    ...(balances === undefined && { hint: 'Only if there is one.' }),
+    ...(different.length === 0 && isOwn && { hint: 'Only if there is one.' }),
   };
   const form = showForm(
     visit,
     { wrong: ofApi(wrong), button: 'Close the till', cancel: `${tillsUrl}/${till.till_id}` },
-    html`${showFields([...countFields([...all, ...currencies, ...currenciesIn(values)]), reasonField], values, ofApi(wrong))}`,
+    html`${showFields([...countFields([...all, ...lacking, ...currenciesIn(values)]), reasonField], values, ofApi(wrong))}`,
   );
   return {
     content: html`<p>Count the cash that you have now. The till was opened ${showTime(till.opened_at)} with ${till.opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')}.</p>
-${balances && html`${notice('warning', html`<strong>There is a difference.</strong> Count again, or say why and close the till.`, true)}${differenceTable(balances)}`}
-${currencies.length > 0 && notice('warning', `Count ${currencies.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
+${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded.`, true)}
+${lacking.length > 0 && notice('warning', `Count ${lacking.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
   };
 }
 
@@ -185,23 +181,11 @@ async function close(visit: PageRequest): Promise<PageResult> {
     if (!(error instanceof ApiRefused)) throw error;
     const { code, details } = error.problem;
     if (code !== 'till_difference' && code !== 'till_not_counted') throw error;
-    return { ...(await drawClosing(visit, visit.fields, {}, details as Objection)), status: 400 };
+    const { currencies } = details as { currencies: string[] };
+    const objection = code === 'till_difference' ? { different: currencies } : { lacking: currencies };
+    return { ...(await drawClosing(visit, visit.fields, {}, objection)), status: 400 };
   }
 }
-
-type Difference = Pick<TillBalance, 'currency' | 'expected' | 'counted' | 'difference'>;
-const differenceTable = (balances: readonly Difference[]): Html =>
-  table<Difference>(
-    'Difference',
-    [
-      { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
-      numeric('Expected', (row) => moneyText(row.expected, row.currency)),
-      numeric('Counted', (row) => moneyText(row.counted, row.currency)),
-      numeric('Difference', (row) => showDifference(row)),
-    ],
-    balances,
-    '',
-  );
 
 const isNone = (difference: string): boolean => !/[1-9]/.test(difference);
 
@@ -211,13 +195,14 @@ const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference'
     : toned('bad', 'warning', `${difference.startsWith('-') ? '' : '+'}${moneyText(difference, currency)}`);
 
 function tillPage({ query, actor, person }: PageRequest, till: Till): Html {
-  const { till_id, opened_at, opening, closed_at, balances, reason } = till;
-  const isOwn = till.actor === actor && person.scopes.has(scope);
+  const { till_id, opened_at, opening, closed_at, closed_by, balances, reason } = till;
+  const mayClose = person.scopes.has(scope) && (till.actor === actor || person.scopes.has('books:read'));
   const times: Fact[] = [
     ['Person', showActor(till.actor)],
     ['Opened', showTime(opened_at)],
     ['Closed', closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)],
     ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
+    ['Closed by', closed_by !== null && closed_by !== till.actor && showActor(closed_by)],
     ['Reason', reason],
   ];
   const count = (title: string, field: 'cash_in' | 'cash_out') =>
@@ -230,7 +215,7 @@ function tillPage({ query, actor, person }: PageRequest, till: Till): Html {
     numeric<TillBalance>(title, (row) => moneyText(row[field], row.currency));
   return html`${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
     closed_at === null
-      ? html`<p>What it should contain is calculated when it is closed.</p>${isOwn && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
+      ? html`<p>What it should contain is calculated when it is closed.</p>${mayClose && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
       : html`${table<TillBalance>(
           'Till',
           [

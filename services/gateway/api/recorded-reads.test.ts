@@ -174,3 +174,47 @@ test('a read that cannot be recorded returns nothing', async () => {
   const answer = await get(`/clients/${ids.client}`);
   expect([answer.statusCode, answer.body.includes(samples.client.email)]).toEqual([503, false]);
 });
+
+const tillOf = (actor: string) => ({
+  till_id: `til_${'1'.repeat(30)}00`,
+  actor,
+  status: 'Closed',
+  opened_at: samples.transaction.created_at,
+  opening: [],
+  closed_at: samples.transaction.created_at,
+  balances: [],
+  reason: null,
+  closed_by: actor,
+});
+const dayOf = (actor: string) => ({
+  actor,
+  on: '2026-01-01',
+  totals: [],
+  refused: 0,
+  batch_items: 0,
+  customers: [{ client_id: ids.client, account_id: ids.account, served_at: samples.transaction.created_at }],
+});
+
+test('reads of what another person has posted are recorded, and one’s own are not', async () => {
+  // contract: tills-11
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  const { get, records } = await start(({ name, data }) => {
+    const { actor = eve } = data as { actor?: string };
+    if (name === 'list_tills') return ok({ items: [tillOf(actor)] });
+    return ok(name === 'get_till' ? tillOf(eve) : dayOf(actor));
+  });
+  const of = (actor: string) => `actor=${encodeURIComponent(actor)}`;
+  for (const url of ['/admin/staff-day', `/tills?${of(ada)}`]) expect((await get(url)).statusCode).toBe(200);
+  expect(records()).toEqual([]);
+  for (const url of [`/admin/staff-day?${of(eve)}`, `/tills?${of(eve)}`, `/tills/${tillOf(eve).till_id}`])
+    expect((await get(url)).statusCode).toBe(200);
+  expect(records().map(({ action }) => action)).toEqual(['get_staff_day', 'list_tills', 'get_till']);
+});
+
+test('the last customers of a person are shown with transactions:read only', async () => {
+  // contract: tills-4
+  const { get } = await start(({ data }) => ok(dayOf((data as { actor: string }).actor)));
+  const customers = async (scope: string) =>
+    (await get('/admin/staff-day', token({ scope }))).json().data.customers.length;
+  expect([await customers('transactions:read'), await customers('accounts:read')]).toEqual([1, 0]);
+});

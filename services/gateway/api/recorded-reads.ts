@@ -11,15 +11,18 @@ import { Refused, unavailable } from '../http/errors.ts';
 
 const scopes = new Set<unknown>(['clients:read', 'accounts:read', 'transactions:read']);
 const further = new Set<EndpointName>(['search', 'get_timeline', 'get_dead_letter']);
+/** What people of the bank have posted. Their own is not recorded for them. */
+const ofStaff = new Set<EndpointName>(['get_staff_day', 'list_tills', 'get_till']);
 
-/** Reports whether a read by this caller is recorded. */
-export function isRecordedFor(name: EndpointName, { isStaff }: Caller): boolean {
+/** Reports whether a read by this caller, which shows `data`, is recorded. */
+export function isRecordedFor(name: EndpointName, { actor, isStaff }: Caller, data?: unknown): boolean {
+  if (ofStaff.has(name) && ([data].flat() as { actor: string }[]).every((one) => one.actor === actor)) return false;
   return isStaff === true || name === 'get_dead_letter';
 }
 
-/** Reports whether a read shows data of customers. */
+/** Reports whether a read shows data of customers, or what a person of the bank has posted. */
 export function isRecorded(name: EndpointName, { method, scope }: Endpoint): boolean {
-  return method === 'GET' && (scopes.has(scope) || further.has(name));
+  return method === 'GET' && (scopes.has(scope) || further.has(name) || ofStaff.has(name));
 }
 
 /** The filters whose values are recorded: ids, enumerations, amounts, and times. Other values may be personal. */

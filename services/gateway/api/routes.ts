@@ -126,7 +126,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies)
     };
     const record = async (data: unknown) =>
       isOfCustomers &&
-      isRecordedFor(name, origin.caller) &&
+      isRecordedFor(name, origin.caller, data) &&
       recordRead(deps.auditRecords, request, { name, endpoint, caller: origin.caller, query, data });
     if (endpoint.shape === 'feed') {
       const { items, cursor: reached, more } = await readEvents(input, deps);

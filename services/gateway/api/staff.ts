@@ -12,6 +12,11 @@ import { type Page, queryById, type ReadDependencies, type ReadInput, readOne, r
 /** Returns whose postings the caller asks for. Throws a Refused if the caller may not see them. */
 function requirePerson({ actor: self, scopes }: Caller, actor: unknown): string {
   const asked = typeof actor === 'string' ? actor : self;
+  if (typeof actor !== 'string' && !isPerson(self) && !scopes.has('books:read'))
+    throw refuse(
+      'insufficient_scope',
+      'API keys have no day and no tills: books:read is required for those of persons',
+    );
   if (asked !== self && !scopes.has('books:read'))
     throw refuse('insufficient_scope', 'the scope books:read is required for what another person has posted');
   if (isPerson(asked)) return asked;
@@ -19,15 +24,16 @@ function requirePerson({ actor: self, scopes }: Caller, actor: unknown): string 
   throw refuseViolations([{ field: 'actor', code: 'validation_failed', message }]);
 }
 
-export function readStaffDay(input: ReadInput, deps: ReadDependencies): Promise<StaffDay> {
+export async function readStaffDay(input: ReadInput, deps: ReadDependencies): Promise<StaffDay> {
   const { query, origin } = input;
   const actor = requirePerson(origin.caller, query['actor']);
-  return readOne('get_staff_day', { ...input, query: { ...query, actor } }, deps) as Promise<StaffDay>;
+  const day = (await readOne('get_staff_day', { ...input, query: { ...query, actor } }, deps)) as StaffDay;
+  return origin.caller.scopes.has('transactions:read') ? day : { ...day, customers: [] };
 }
 
-/** A till is opened and closed by its person. */
-function requireSelf({ actor }: Caller): void {
-  if (!isPerson(actor)) throw refuse('insufficient_scope', 'a till belongs to a person: API keys have none');
+/** A till is opened and closed by its person, or closed by a person who sees all tills. */
+function requireSelf({ isStaff }: Caller): void {
+  if (!isStaff) throw refuse('insufficient_scope', 'a till belongs to a person: API keys and OAuth clients have none');
 }
 
 export const tillPlanners = {
@@ -38,7 +44,12 @@ export const tillPlanners = {
   close_till(input) {
     requireSelf(input.caller);
     const { counted, reason = null } = input.body;
-    return planFor('till_id', input, (till_id) => ({ till_id, counted, reason }));
+    return planFor('till_id', input, (till_id) => ({
+      till_id,
+      counted,
+      reason,
+      of_others: input.caller.scopes.has('books:read'),
+    }));
   },
 } satisfies Partial<Planners>;
 

@@ -41,10 +41,11 @@ export function auditCommand(command: Command, decision: Decision, now: string):
   if (fields === undefined || !isAudited || !isFresh) return undefined;
   const data: Record<string, unknown> =
     name === 'create_batch' ? { ...command.data, items: command.data.count } : command.data;
-  const { replaced } = decision;
+  const { replaced, audited } = decision;
   const details = {
     ...Object.fromEntries(fields.map((field) => [field, data[field]])),
     ...(replaced && { before: replaced }),
+    ...audited,
   };
   return {
     ...buildAuditRecord(context, decision.reply, details, now),

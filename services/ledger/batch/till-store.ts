@@ -73,20 +73,21 @@ export async function writeTills(client: Queries, { changed, postings }: Tills):
   await Promise.all([
     ended.length > 0 &&
       client.query(
-        `update tills t set closed_at = c.closed_at, balances = c.balances::json, reason = c.reason
-         from unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[]) as c (till_id, closed_at, balances, reason) where t.till_id = c.till_id`,
+        `update tills t set closed_at = c.closed_at, balances = c.balances::json, reason = c.reason, closed_by = c.closed_by
+         from unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[]) as c (till_id, closed_at, balances, reason, closed_by) where t.till_id = c.till_id`,
         [
           uuids(ended.map(({ till_id }) => till_id)),
           ended.map(({ closed_at }) => closed_at),
           json(ended.map(({ balances }) => balances)),
           ended.map(({ reason }) => reason),
+          ended.map(({ closed_by }) => closed_by),
         ],
       ),
     added.length > 0 &&
       client.query(
         `insert into tills (${tillColumns})
-         select o.till_id, o.actor, o.opened_at, o.opening::json, o.closed_at, o.balances::json, o.reason
-         from unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::text[], $7::text[]) as o (${tillColumns})
+         select o.till_id, o.actor, o.opened_at, o.opening::json, o.closed_at, o.balances::json, o.reason, o.closed_by
+         from unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[]) as o (${tillColumns})
          order by o.actor, o.closed_at`,
         [
           uuids(added.map(({ till_id }) => till_id)),
@@ -96,6 +97,7 @@ export async function writeTills(client: Queries, { changed, postings }: Tills):
           added.map(({ closed_at }) => closed_at),
           json(added.map(({ balances }) => balances)),
           added.map(({ reason }) => reason),
+          added.map(({ closed_by }) => closed_by),
         ],
       ),
     postings.length > 0 &&

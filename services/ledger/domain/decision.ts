@@ -115,6 +115,8 @@ export interface Decision {
   closedDay?: ClosedDay;
   /** What a change replaced, for its audit record. */
   replaced?: Record<string, unknown>;
+  /** What was found, for its audit record alone. */
+  audited?: Record<string, unknown>;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
   /**

@@ -18,7 +18,7 @@ import {
   storeReply,
 } from './decision.ts';
 import { countPosting, isAbove } from './four-eyes.ts';
-import { type AccountState, availableMinor, noLimits } from './records.ts';
+import { type AccountState, availableMinor, noLimits, openingBalance } from './records.ts';
 
 /** Opens ledger accounts with their initial amount, and changes their status. Pure. */
 
@@ -96,7 +96,7 @@ function postOpening(
     null,
     loan ? 'Withdrawal' : 'Deposit',
     'credit',
-    migrated ? 'Opening balance' : loan ? 'Loan disbursement' : 'Initial deposit',
+    migrated ? openingBalance : loan ? 'Loan disbursement' : 'Initial deposit',
     null,
   );
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);

@@ -3,7 +3,7 @@ import type { Direction, Entry, Side } from '#libs/contracts/entries.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import type { failureCodes } from '#libs/contracts/event-fields.ts';
 import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
-import { formatId, idBits } from '#libs/contracts/ids.ts';
+import { formatId, idBits, openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
@@ -221,6 +221,24 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     ...pickNames(record),
   };
 }
+
+/** The description of the opening of a migrated account, which a caller cannot give an opening. */
+export const openingBalance = 'Opening balance';
+
+/** Reports whether the record is the balance that a migration brought, for which nobody took cash. */
+export function isOpeningBalance({ transaction_id, account_id, description }: TransactionRecord): boolean {
+  return description === openingBalance && transaction_id === openingTransactionId(account_id);
+}
+
+const isOpeningBalanceSql = (row: string) =>
+  `(coalesce(${row}.description, '') = '${openingBalance}' and id_key(${row}.transaction_id) = id_key(${row}.account_id))`;
+
+/** The condition of tills.ts (isOverCounter) in SQL for a row of transactions by a person, which is a deposit or a withdrawal. */
+export const isOverCounterSql = (
+  row: string,
+) => `(${row}.batch_id is null and not ${isOpeningBalanceSql(row)} and (${row}.reverses_transaction_id is null or exists (
+      select from transactions original where id_key(original.transaction_id) = id_key(${row}.reverses_transaction_id)
+        and original.batch_id is null and original.actor like 'jwt:%' and not ${isOpeningBalanceSql('original')})))`;
 
 /** The operation ids of the transfers that this one reverses and that reverse it. */
 export interface TransferLinks {

@@ -1,11 +1,13 @@
 import { refused } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { idKey } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { isPerson } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance } from '#libs/contracts/tills.ts';
 import type { Leg } from './chart.ts';
 import { badAmount, deadlineExceeded, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyOnly, storeReply } from './decision.ts';
-import type { AccountState, TransactionRecord } from './records.ts';
+import { type AccountState, isOpeningBalance, type TransactionRecord } from './records.ts';
 
 /** Decides tills (contract: tills), and which of them takes a posting: the one that its person has open when it is decided. Pure. */
 
@@ -49,15 +51,28 @@ export const noTills = (): Tills => ({ open: new Map(), named: new Map(), change
 
 const noCash: Readonly<CashSum> = { in: 0n, in_count: 0, out: 0n, out_count: 0 };
 
-/** Adds a posting in cash to the till of its person, if one is open. Items of batches are not cash over the counter. */
+/**
+ * Reports whether a posting with an entry in the vault was cash over the counter: it is no item of a batch, no balance that a
+ * migration brought, and no reversal of such a posting or of one that no person posted. queries/staff-days.ts has the same in SQL.
+ */
+function isOverCounter(record: TransactionRecord, { transactions }: Books): boolean {
+  if (record.batch_id !== null || isOpeningBalance(record)) return false;
+  if (record.reverses_transaction_id === null) return true;
+  const original = transactions.get(idKey(record.reverses_transaction_id));
+  return original?.batch_id === null && isPerson(original.actor) && !isOpeningBalance(original);
+}
+
+/** Adds a posting over the counter to the till of its person, if one is open. */
 export function takeCash(
-  { actor, batch_id, transaction_id }: TransactionRecord,
+  record: TransactionRecord,
   legs: readonly Leg<AccountState>[],
   minor: bigint,
-  { tills }: Books,
+  books: Books,
 ): void {
+  const { tills } = books;
   const vault = legs.find(({ account }) => account.account_type === 'Vault');
-  const state = vault && batch_id === null ? tills.open.get(actor) : undefined;
+  const state = vault && isOverCounter(record, books) ? tills.open.get(record.actor) : undefined;
+  const { transaction_id } = record;
   if (vault === undefined || state === undefined) return;
   const { currency } = vault.account;
   const direction = vault.direction === 'credit' ? 'in' : 'out';
@@ -114,6 +129,7 @@ export function openTill({ data, context }: CommandOf<'open_till'>, books: Books
     closed_at: null,
     balances: [],
     reason: null,
+    closed_by: null,
   };
   const state: TillState = { till, cash: new Map(), isNew: true };
   tills.open.set(till.actor, state);
@@ -122,49 +138,51 @@ export function openTill({ data, context }: CommandOf<'open_till'>, books: Books
   return storeReply({ ok: true, data: till });
 }
 
-/** Refusals after which the person counts again are not stored, so that a repeat is decided again. */
+/**
+ * A count that was refused is stored and audited as one that closed the till, so that the first count is never lost. The refusal
+ * does not say what is expected: whoever counts again must not know it.
+ */
 export function closeTill({ data, context }: CommandOf<'close_till'>, books: Books): Decision {
   const { tills, now } = books;
   const { till_id, reason } = data;
   const state = tills.named.get(till_id);
-  if (state === undefined) return replyOnly(refused(refusal('till_not_found', `till ${till_id} not found`)));
+  const isOwn = state?.till.actor === context.actor;
+  if (state === undefined || (!isOwn && data.of_others !== true))
+    return replyOnly(refused(refusal('till_not_found', `till ${till_id} not found`)));
   const { till } = state;
-  if (till.actor !== context.actor)
-    return replyOnly(
-      refused(refusal('insufficient_scope', `till ${till_id} belongs to another person, who closes it`)),
-    );
   if (pastDeadline(context, books)) return storeReply(refused(deadlineExceeded()));
   if (till.closed_at !== null)
     return storeReply(refused(refusal('till_closed', `till ${till_id} is closed`, { details: { till_id } })));
+  if (!isOwn && reason === null)
+    return storeReply(refused(invalidField('reason', 'reason is required to close the till of another person')));
   const counts = toCounts(data.counted);
-  if (!(counts instanceof Map)) return replyOnly(refused(counts));
+  if (!(counts instanceof Map)) return storeReply(refused(counts));
   const opening = new Map(till.opening.map(({ currency, amount }) => [currency, toMinor(amount, currency) as bigint]));
   const lacking = [...new Set([...opening.keys(), ...state.cash.keys()])].filter((code) => !counts.has(code)).sort();
   if (lacking.length > 0) {
     const details = { currencies: lacking };
-    return replyOnly(refused(refusal('till_not_counted', `counted lacks ${lacking.join(', ')}`, { details })));
+    return storeReply(refused(refusal('till_not_counted', `counted lacks ${lacking.join(', ')}`, { details })));
   }
   const balances = [...counts]
     .sort(byCurrency)
     .map(([currency, minor]) =>
       balance(currency, opening.get(currency) ?? 0n, state.cash.get(currency) ?? noCash, minor),
     );
-  const different = balances.filter(({ difference }) => /[1-9]/.test(difference));
-  if (different.length > 0 && reason === null) {
-    const list = different.map(({ currency, difference }) => `${currency} by ${difference}`).join(', ');
-    const message = `counted differs from what is expected in ${list}: a reason is required`;
-    const shown = different.map(({ currency, expected, counted, difference }) => ({
-      currency,
-      expected,
-      counted,
-      difference,
-    }));
-    return replyOnly(refused(refusal('till_difference', message, { details: { balances: shown } })));
+  const differences = balances
+    .filter(({ difference }) => /[1-9]/.test(difference))
+    .map(({ currency, difference }) => ({ currency, difference }));
+  if (differences.length > 0 && reason === null) {
+    const currencies = differences.map(({ currency }) => currency);
+    const message = `counted is not what is expected in ${currencies.join(', ')}: count again, or give a reason`;
+    const why = refusal('till_difference', message, { details: { currencies } });
+    return { ...storeReply(refused(why)), audited: { differences } };
   }
-  state.till = { ...till, status: 'Closed', closed_at: now, balances, reason };
+  // The clock may have been set back since.
+  const closed_at = now < till.opened_at ? till.opened_at : now;
+  state.till = { ...till, status: 'Closed', closed_at, balances, reason, closed_by: context.actor };
   tills.open.delete(till.actor);
   tills.changed.add(state);
-  return storeReply({ ok: true, data: state.till });
+  return { ...storeReply({ ok: true, data: state.till }), audited: { differences } };
 }
 
 const byCurrency = ([one]: [string, unknown], [other]: [string, unknown]): number => (one < other ? -1 : 1);

@@ -81,8 +81,8 @@ create table transactions (
 create unique index transactions_id_key on transactions (id_key(transaction_id));
 create index transactions_by_account on transactions (account_id, created_at, transaction_id);
 create index transactions_by_time on transactions (created_at, transaction_id);
--- For what a person has posted. Those of API keys, which are most, are not in it.
-create index transactions_by_person on transactions (actor, created_at, transaction_id) where actor like 'jwt:%';
+-- For what a person has posted. Those of API keys and items of batches, which are most, are not in it.
+create index transactions_by_person on transactions (actor, created_at, transaction_id) where actor like 'jwt:%' and batch_id is null;
 create index transactions_by_reference on transactions (reference, created_at, transaction_id) where reference is not null;
 create index transactions_by_external_id on transactions (external_id, created_at, transaction_id) where external_id is not null;
 -- Keys are compared for equality only, and a key has few rows: a hash index is a third of the size of a B-tree.
@@ -197,11 +197,13 @@ create table tills (
   opening   json not null,
   closed_at timestamptz(3) check (closed_at >= opened_at),
   balances  json not null,
-  reason    text
+  reason    text,
+  closed_by text
 );
 
 create unique index tills_open on tills (actor) where closed_at is null;
 create index tills_by_time on tills (opened_at, till_id);
+create index tills_open_by_time on tills (opened_at, till_id) where closed_at is null;
 create index tills_by_person on tills (actor, opened_at, till_id);
 
 -- The postings in cash that a till has taken: those of its person while it was open.
@@ -230,6 +232,7 @@ create table batches (
 );
 
 create index batches_by_time on batches (created_at, batch_id);
+create index batches_by_person on batches (actor, created_at) where actor like 'jwt:%';
 create index batches_by_client on batches (bound_client_id, created_at, batch_id) where bound_client_id is not null;
 create index batches_by_external_id on batches (external_id, created_at, batch_id) where external_id is not null;
 

@@ -3,32 +3,36 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { customersAmong, customersShown } from '#libs/contracts/staff-days.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { dayAt, dayLimit } from '../domain/calendar.ts';
+import { isOverCounterSql } from '../domain/records.ts';
 import { prefixed } from '../rows.ts';
 import { isCash, isIn } from './statistics.ts';
 
-/** The postings of a person, which have an index (transactions_by_person). An operation is counted by its first transaction. */
-const own = "actor = $1 and actor like 'jwt:%' and transaction_id = operation_id";
+/**
+ * The postings of a person without items of batches, which have an index (transactions_by_person). An operation is counted by its
+ * first transaction.
+ */
+const own = "actor = $1 and actor like 'jwt:%' and batch_id is null and transaction_id = operation_id";
 
 /** JSON would round sums, so they are texts. */
 const sumAndCount = (name: string, condition: string) =>
   `coalesce(sum(amount_minor) filter (where ${condition}), 0)::text as ${name}, count(*) filter (where ${condition}) as ${name}_count`;
 
 const statement = `with day as materialized (
-    select currency, amount_minor, status, transaction_type, reverses_transaction_id, batch_id from transactions
+    select currency, amount_minor, status, transaction_type, reverses_transaction_id, ${isCash} and ${isOverCounterSql('transactions')} as is_cash from transactions
     where ${own} and created_at >= $2 and created_at < $3
   ), totals as (
-    select currency, ${sumAndCount('cash_in', `${isCash} and ${isIn}`)}, ${sumAndCount('cash_out', `${isCash} and not ${isIn}`)},
-      ${sumAndCount('transferred', `not ${isCash}`)}
-    from day where status = 'Completed' and batch_id is null group by currency
+    select currency, ${sumAndCount('cash_in', `is_cash and ${isIn}`)}, ${sumAndCount('cash_out', `is_cash and not ${isIn}`)},
+      ${sumAndCount('transferred', 'not is_cash')}
+    from day where status = 'Completed' group by currency
   ), customers as (
     select client_id, (array_agg(account_id order by r.created_at desc))[1] as account_id, max(r.created_at) as served_at
-    from (select account_id, created_at, status from transactions where ${own} and batch_id is null order by created_at desc, transaction_id desc limit ${customersAmong}) r
+    from (select account_id, created_at, status from transactions where ${own} order by created_at desc, transaction_id desc limit ${customersAmong}) r
       join accounts using (account_id)
     where r.status = 'Completed' group by client_id order by served_at desc, client_id limit ${customersShown}
   )
   select coalesce((select json_agg(t order by currency) from totals t), '[]') as totals,
-    (select count(*) from day where status = 'Failed' and batch_id is null) as refused,
-    (select count(*) from day where batch_id is not null) as batch_items,
+    (select count(*) from day where status = 'Failed') as refused,
+    (select coalesce(sum(item_count), 0) from batches where actor = $1 and actor like 'jwt:%' and created_at >= $2 and created_at < $3) as batch_items,
     coalesce((select json_agg(c order by served_at desc, client_id) from (select client_id, account_id, to_char(served_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as served_at from customers) c), '[]') as customers`;
 
 type Kind = 'cash_in' | 'cash_out' | 'transferred';

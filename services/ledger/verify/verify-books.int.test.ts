@@ -617,6 +617,16 @@ const violations: [string, (string | undefined)[], string][] = [
     [tillFigures],
     `update tills set balances = replace(balances::text, '"difference":"-2.02"', '"difference":"0.00"')::json`,
   ],
+  [
+    'a till that was closed with another opening',
+    [tillFigures],
+    `update tills set opening = replace(opening::text, '3.03', '2.02')::json`,
+  ],
+  [
+    'a till that was closed without a currency that it was opened with',
+    [tillFigures],
+    `update tills set opening = '[{"currency":"USD","amount":"3.03"},{"currency":"KWD","amount":"0.000"}]'`,
+  ],
   ['a value date of no entry', [valueDates], `insert into dated_entries values (${account(1)}, 999, '2026-01-01')`],
 ];
 

@@ -4,6 +4,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import type { Verified } from '#libs/service/verifications.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import type { CommandName } from '../domain/decision.ts';
+import { isOverCounterSql } from '../domain/records.ts';
 import { minorSql } from '../rows.ts';
 
 /** The entries of each type of operation and of its reversal (contract: double-entry-4), as SQL rows, in the order of their names. */
@@ -258,10 +259,10 @@ const rules: Record<string, string> = {
     select p.till_id, p.transaction_id, p.direction, p.amount_minor, p.currency, t.actor, t.transaction_type, t.amount_minor as posted_minor, t.currency as posted_currency
     from till_postings p join tills using (till_id) left join transactions t on id_key(t.transaction_id) = id_key(p.transaction_id)
     where (t.actor, t.status, t.amount_minor, t.currency, t.batch_id is null) is distinct from (tills.actor, 'Completed', p.amount_minor, p.currency, true)
-      or t.transaction_type not in ('Deposit', 'Withdrawal')
+      or t.transaction_type not in ('Deposit', 'Withdrawal') or not ${isOverCounterSql('t')}
       or p.direction <> case when (t.transaction_type = 'Deposit') = (t.reverses_transaction_id is null) then 'in' else 'out' end`,
   'the figures of each closed till are what its postings are': `
-    select till_id::text, currency, b.cash_in, b.cash_out, p.taken, p.paid
+    select till_id::text, currency, o.amount as opened_with, b.opening, b.cash_in, b.cash_out, p.taken, p.paid
     from (
       select till_id, b.* from tills cross join lateral json_to_recordset(balances)
         as b (currency text, opening text, cash_in text, cash_in_count bigint, cash_out text, cash_out_count bigint, expected text, counted text, difference text) where closed_at is not null
@@ -269,8 +270,10 @@ const rules: Record<string, string> = {
       select till_id, currency, coalesce(sum(amount_minor) filter (where direction = 'in'), 0) as taken, count(*) filter (where direction = 'in') as taken_count,
         coalesce(sum(amount_minor) filter (where direction = 'out'), 0) as paid, count(*) filter (where direction = 'out') as paid_count
       from till_postings join tills using (till_id) where closed_at is not null group by till_id, currency
-    ) p using (till_id, currency)
-    where (${minorSql('b.cash_in')}, b.cash_in_count, ${minorSql('b.cash_out')}, b.cash_out_count) is distinct from (coalesce(p.taken, 0), coalesce(p.taken_count, 0), coalesce(p.paid, 0), coalesce(p.paid_count, 0))
+    ) p using (till_id, currency) full join (
+      select till_id, o.* from tills cross join lateral json_to_recordset(opening) as o (currency text, amount text) where closed_at is not null
+    ) o using (till_id, currency)
+    where ${minorSql('b.opening')} is distinct from coalesce(${minorSql('o.amount')}, 0) or (${minorSql('b.cash_in')}, b.cash_in_count, ${minorSql('b.cash_out')}, b.cash_out_count) is distinct from (coalesce(p.taken, 0), coalesce(p.taken_count, 0), coalesce(p.paid, 0), coalesce(p.paid_count, 0))
       or ${minorSql('b.expected')} <> ${minorSql('b.opening')} + ${minorSql('b.cash_in')} - ${minorSql('b.cash_out')}
       or ${minorSql('b.difference')} <> ${minorSql('b.counted')} - ${minorSql('b.expected')}`,
 };
