@@ -190,6 +190,7 @@ describe('the day of the person', () => {
     closed_at: null,
     balances: [],
     reason: null,
+    closed_by: null,
   };
   const clerk = 'transactions:write transactions:read clients:read accounts:read';
 
