@@ -95,7 +95,7 @@ export function testBack({ world, ui, as }: Dashboard): void {
         await page.getByLabel('Most per posting, in USD').fill('x');
         await press('Change the limits')(page);
       },
-      says: 'Some entries are not valid',
+      says: 'One entry is not valid',
       then: /^Limits of account/,
     },
     {

@@ -22,7 +22,7 @@ export function testDays({ world, ui, as }: Dashboard): void {
         await page.getByLabel('Value date').fill(ago(40));
         await expectFine(page, 'counter-value-date');
         await send(page.getByRole('button', { name: 'Continue' }));
-        await page.getByText('a second person may have to approve').waitFor();
+        await page.getByRole('button', { name: /^Deposit/ }).waitFor();
         await expectFine(page, 'counter-value-date-summary');
         await send(page.getByRole('button', { name: /^Deposit/ }));
         await page.waitForURL('**/counter/receipts/**');

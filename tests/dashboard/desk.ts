@@ -23,7 +23,12 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await page.waitForURL('**status=Frozen**');
       await page.getByText('No account matches.').waitFor();
       expect(new URL(page.url()).searchParams.get('client_id')).toBe(client.client_id);
-      await press(page.getByRole('link', { name: 'Show all' }));
+      await press(
+        page
+          .getByRole('listitem')
+          .filter({ hasText: 'Of the client' })
+          .getByRole('link', { name: 'Remove this filter' }),
+      );
       await page.waitForURL('**/accounts?status=Frozen**');
       expect(complaints).toEqual([]);
     });

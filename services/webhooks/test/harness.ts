@@ -105,7 +105,7 @@ export async function startHarness() {
     if (!reply) throw new Error(`no reply to ${name}`);
     return reply.body;
   }
-  /** Returns the data of a successful reply. */
+  /** Returns the data of a successful reply, which a gateway would accept. */
   async function done<N extends MessageName>(
     name: N,
     data: MessageData<N>,
@@ -113,6 +113,7 @@ export async function startHarness() {
   ): Promise<MessageResult<N>> {
     const reply = await send(name, data, overrides);
     if (!reply.ok) throw new Error(`${name}: ${JSON.stringify(reply.refusal)}`);
+    messages[name].result.parse(reply.data);
     return reply.data as MessageResult<N>;
   }
   return {

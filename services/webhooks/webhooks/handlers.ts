@@ -172,7 +172,8 @@ async function vouch({ client, context, webhook }: OwnWork): Promise<void> {
 async function deleteWebhook(work: OwnWork, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
   await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
   await change(work, ["status = 'Deleted'", "url = ''", 'description = null']);
-  return done(work.webhook);
+  // Nothing waits any more.
+  return done({ ...work.webhook, blocked_accounts: [] });
 }
 
 async function rotateSecret(work: OwnWork, data: MessageData<'rotate_webhook_secret'>): Promise<Outcome> {
