@@ -66,7 +66,7 @@ describe('The day of a person', () => {
 
   it('of an API key does not exist, and a mistyped day or person is named', async () => {
     // contract: tills-1
-    expectError(await api.get('/admin/staff-day'), 400, 'validation_failed', /^actor must be a person/);
+    expectError(await api.get('/admin/staff-day'), 400, 'validation_failed', /^actor is required, because API keys/);
     expectError(await manager.get('/admin/staff-day?actor=ada'), 400, 'validation_failed', /^actor must be a person/);
     expectError(await manager.get('/admin/staff-day?on=yesterday'), 400, 'validation_failed', /^on must be a day/);
     expectError(await manager.get('/admin/staff-day?person=ada'), 400, 'unknown_parameter');

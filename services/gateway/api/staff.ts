@@ -12,15 +12,13 @@ import { type Page, queryById, type ReadDependencies, type ReadInput, readOne, r
 /** Returns whose postings the caller asks for. Throws a Refused if the caller may not see them. */
 function requirePerson({ actor: self, scopes }: Caller, actor: unknown): string {
   const asked = typeof actor === 'string' ? actor : self;
-  if (typeof actor !== 'string' && !isPerson(self) && !scopes.has('books:read'))
-    throw refuse(
-      'insufficient_scope',
-      'API keys have no day and no tills: books:read is required for those of persons',
-    );
   if (asked !== self && !scopes.has('books:read'))
     throw refuse('insufficient_scope', 'the scope books:read is required for what another person has posted');
   if (isPerson(asked)) return asked;
-  const message = 'actor must be a person, such as jwt:https://issuer.example|ada, and not an API key';
+  const message =
+    asked === self
+      ? 'actor is required, because API keys have no day and no tills; books:read is required for those of persons'
+      : 'actor must be a person, such as jwt:https://issuer.example|ada, and not an API key';
   throw refuseViolations([{ field: 'actor', code: 'validation_failed', message }]);
 }
 
