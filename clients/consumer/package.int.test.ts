@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -17,6 +17,16 @@ const json = (file: string) =>
     peerDependencies: Record<string, string>;
   };
 
+/** Packing compiles into the package's own folder, and the test of releases packs at the same time. */
+function copyOfSources(): string {
+  const copy = join(folder, 'sources');
+  const isBuilt = (path: string) => /node_modules|[/]dist$/.test(path.slice(root.length));
+  for (const part of ['clients/consumer', 'libs', 'package.json', 'tsconfig.json'])
+    cpSync(join(root, part), join(copy, part), { recursive: true, filter: (path) => !isBuilt(path) });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  return join(copy, 'clients/consumer');
+}
+
 it('has the dependency versions with which the project itself is tested', () => {
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
@@ -30,10 +40,7 @@ it('has the dependency versions with which the project itself is tested', () => 
 
 it('is packed, installed without a registry, and loaded, and its README compiles against its types', () => {
   const tarball =
-    run('npm', ['pack', '--silent', '--pack-destination', folder], import.meta.dirname)
-      .trim()
-      .split('\n')
-      .at(-1) ?? '';
+    run('npm', ['pack', '--silent', '--pack-destination', folder], copyOfSources()).trim().split('\n').at(-1) ?? '';
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }');
   const installed = ['idn-hostname', 'kafkajs', 'libphonenumber-js', 'punycode', 'zod'].map((name) =>
     join(root, 'node_modules', name),
@@ -58,6 +65,7 @@ it('is packed, installed without a registry, and loaded, and its README compiles
   writeFileSync(
     join(folder, 'tsconfig.json'),
     JSON.stringify({
+      include: ['readme-*.ts'],
       compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', types: ['node'] },
     }),
   );

@@ -235,8 +235,8 @@ describeInBrowser('approvals in the dashboard', () => {
       const admin = await as('admin');
       await admin.page.goto(ui('/api-keys/new'));
       await admin.page.getByLabel('Name').fill('Partner');
-      await admin.page.getByLabel('test', { exact: true }).check();
-      await admin.page.getByLabel('transfers:write').check();
+      await admin.page.getByRole('radio', { name: /^test/ }).check();
+      await admin.page.getByRole('checkbox', { name: /^transfers:write/ }).check();
       await admin.page.getByRole('button', { name: 'Ask for approval' }).click();
       await admin.page.getByText('Waiting for approval.').waitFor();
       const manager = await as('manager');

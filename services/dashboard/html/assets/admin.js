@@ -110,7 +110,7 @@ document.addEventListener('click', (event) => {
 // A form that is not answered at once says that it was sent, and cannot be sent again. A file leaves the page as it is.
 document.addEventListener('submit', ({ target, submitter, defaultPrevented }) => {
   const button = submitter ?? target.querySelector('button');
-  const isFile = /\.\w+$/.test(new URL(target.action).pathname);
+  const isFile = /\.\w+$/.test(new URL(target.getAttribute('action') ?? '', location.href).pathname);
   if (defaultPrevented || !button || isFile || target.method === 'dialog' || target.target === '_blank') return;
   setTimeout(() => {
     button.ariaBusy = 'true';
