@@ -617,7 +617,7 @@ describe('a webhook', () => {
       `insert into deliveries (webhook_id, ordinal, event_id, event_type, ordering_key, tries, next_attempt_at, attempts)
        select $1, 1000000 + key * 100 + n, gen_random_uuid(), 'corebanking.transaction.completed.v1', 'acc_' || key,
          case when n = 0 then 1 else 0 end, case when n = 0 then clock_timestamp() + interval '1 day' end,
-         case when n = 0 then array[json_build_object('attempted_at', '2026-01-01T00:00:00.000Z', 'response_status', 500)]
+         case when n = 0 then array[json_build_object('attempted_at', '2026-01-01T00:00:00.000Z', 'duration_ms', 1, 'response_status', 500, 'error', null)]
            else '{}' end
        from generate_series(1, $2::int) as key, generate_series(0, $3::int) as n`,
       [webhook_id, count, waiting],
