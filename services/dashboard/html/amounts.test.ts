@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { setBankFormats } from '#libs/service/formats.ts';
-import { jsonNumber, typedAmount } from './amounts.ts';
+import { jsonNumber, minorOf, typedAmount } from './amounts.ts';
 
 const setLocale = (locale: string | undefined) => setBankFormats({ timeZone: 'UTC', locale });
 afterEach(() => setLocale(undefined));
@@ -379,4 +379,15 @@ describe('an entered amount', () => {
     expect(JSON.stringify({ amount: jsonNumber('9999999999999.99') })).toBe('{"amount":9999999999999.99}');
     expect(JSON.stringify({ amount: jsonNumber('1,5') })).toBe('{"amount":"1,5"}');
   });
+});
+
+it.each([
+  ['0', 'USD', 0n],
+  ['0.5', 'USD', 50n],
+  ['-0.50', 'USD', -50n],
+  ['1500', 'JPY', 1500n],
+  ['-1.250', 'KWD', -1250n],
+  ['10000000000000.01', 'USD', 1000000000000001n],
+])('the amount %s %s from the API is %s minor units, also if no operation can have it', (decimal, currency, minor) => {
+  expect(minorOf(decimal, currency)).toBe(minor);
 });

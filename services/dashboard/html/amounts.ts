@@ -247,11 +247,13 @@ export function sumText(a: string, b: string, currency: string, sign: 1n | -1n):
   return fromMinor(x + sign * y, currency);
 }
 
-/** Returns the second amount less the first, of which either may be more than one operation can have. Pure. */
-export function amountBetween(from: string, to: string, currency: string): string {
-  const minor = (decimal: string) => BigInt(plainMoney(decimal, currency).replace('.', ''));
-  return fromMinor(minor(to) - minor(from), currency);
-}
+/** Returns an amount from the API in minor units. It may be negative, and a sum that is more than one operation can have. Pure. */
+export const minorOf = (decimal: string, currency: string): bigint =>
+  BigInt(plainMoney(decimal, currency).replace('.', ''));
+
+/** Returns the second amount less the first. Pure. */
+export const amountBetween = (from: string, to: string, currency: string): string =>
+  fromMinor(minorOf(to, currency) - minorOf(from, currency), currency);
 
 /**
  * Parses the amount of a limit, which may be 0. Returns undefined for an empty text, which means no limit.

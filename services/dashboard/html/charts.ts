@@ -11,7 +11,8 @@ function pixel(value: bigint, low: bigint, high: bigint, most: number): number {
   return high === low ? 0 : Number(((value - low) * BigInt(most * 10)) / (high - low)) / 10;
 }
 
-const highest = (values: readonly bigint[]) => values.reduce((most, value) => (value > most ? value : most), 0n);
+/** Returns the largest of these, at least 0. */
+export const highest = (values: readonly bigint[]) => values.reduce((most, value) => (value > most ? value : most), 0n);
 const lowest = (values: readonly bigint[]) => values.reduce((least, value) => (value < least ? value : least), 0n);
 
 export interface ChartDay {

@@ -172,6 +172,17 @@ describe('formats of pages', () => {
     setBankFormats({ timeZone: 'UTC', locale: undefined });
   });
 
+  it('a day can sum up to more than one operation can have', () => {
+    const buckets = toDays({
+      currency: 'USD',
+      buckets: [
+        { start: '2026-01-02T10:00:00.000Z', operations: 9, amount: '10000000000000.00' },
+        { start: '2026-01-02T11:00:00.000Z', operations: 1, amount: '0.01' },
+      ],
+    });
+    expect(buckets).toEqual([{ start: '2026-01-02T00:00:00.000Z', operations: 10, amount: '10000000000000.01' }]);
+  });
+
   it('the chart has a point for every hour, 0 if nothing was posted', () => {
     const period = {
       currency: 'USD',

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { AccountDays } from '#libs/contracts/statements.ts';
 import { plusDays } from '#libs/contracts/times.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
+import { minorOf } from '../html/amounts.ts';
 import { type ChartDay, dayChart } from '../html/charts.ts';
 import { addPage } from '../html/frame.ts';
 import { emptyState, loaded, numeric, table } from '../html/show.ts';
@@ -29,10 +29,6 @@ export function addAccountDays(app: FastifyInstance): void {
 }
 
 function showDays({ currency, from, to, opening_balance, days }: AccountDays): Html {
-  const minor = (decimal: string): bigint => {
-    const value = isCurrency(currency) ? toMinor(decimal.replace(/^-/, ''), currency) : 0n;
-    return typeof value !== 'bigint' ? 0n : decimal.startsWith('-') ? -value : value;
-  };
   const byDate = new Map(days.map((day) => [day.date, day]));
   let balance = opening_balance;
   const shown: ChartDay[] = Array.from({ length: shownDays }, (_, i) => {
@@ -41,9 +37,9 @@ function showDays({ currency, from, to, opening_balance, days }: AccountDays): H
     balance = day?.balance ?? balance;
     const moved = day && `in ${moneyText(day.credit_total, currency)}, out ${moneyText(day.debit_total, currency)}; `;
     return {
-      balance: minor(balance),
-      moneyIn: minor(day?.credit_total ?? '0'),
-      moneyOut: minor(day?.debit_total ?? '0'),
+      balance: minorOf(balance, currency),
+      moneyIn: minorOf(day?.credit_total ?? '0', currency),
+      moneyOut: minorOf(day?.debit_total ?? '0', currency),
       title: `${date}: ${moved ?? ''}balance ${amountText(balance, currency)}`,
     };
   });

@@ -37,7 +37,6 @@ import {
   tags,
 } from '../html/show.ts';
 import type { Looked } from '../session/looked.ts';
-
 import { findEffects } from './approval-effects.ts';
 import { accountsOf, amountOf, clientsOf, readSubjects, type Subjects, showSubject } from './approval-subjects.ts';
 import { clientName } from './client-views.ts';

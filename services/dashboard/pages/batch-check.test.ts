@@ -141,6 +141,14 @@ describe('lines that need an approval', () => {
     expect(check(lines, 'independent', all, { ...rules, actions: ['reverse'] }).sent).toEqual([2, 3, 4]);
   });
 
+  it('are named if they are more together than one operation can have', () => {
+    const most = { currency: 'USD', limit: '9999999999999.99', posted: '0', left: '9999999999999.99' };
+    const lines = ['A', 'B', 'A'].map((to) => ({ to, amount: '9999999999999.99' }));
+    const { sent, unapproved = [] } = check(lines, 'independent', all, { ...rules, limits: [most] });
+    expect(sent).toEqual([2, 3, 4]);
+    expect(unapproved[0]?.replace(/\s/g, '')).toMatch(/^ThepaymentsinUSDare29999999999999\.97USDtogether/);
+  });
+
   it('are named if they are more together than is left of the day', () => {
     const together = check(
       [

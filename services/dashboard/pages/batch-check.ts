@@ -1,10 +1,10 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { OwnRules } from '#libs/contracts/approvals.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { NumberText } from '#libs/contracts/money.ts';
+import { fromMinor, NumberText } from '#libs/contracts/money.ts';
 import { listViolations } from '#libs/contracts/violations.ts';
 import { amountText } from '#libs/service/formats.ts';
-import { sumText, typedAmount } from '../html/amounts.ts';
+import { minorOf, sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
 import { availableBalance, explainRefusal, refusalText } from './counter-instructions.ts';
 import { isMore } from './needs-approval.ts';
@@ -79,7 +79,10 @@ function needsOwnApproval({ amount, currency }: Payment, rules: OwnRules | undef
 function needTogether(payments: readonly Payment[], rules: OwnRules | undefined): string[] {
   if (!rules?.actions.includes('post_above')) return [];
   return [...Map.groupBy(payments, ({ currency }) => currency)].flatMap(([currency, group]) => {
-    const sum = group.reduce((total, { amount }) => sumText(total, amount, currency, 1n), '0');
+    const sum = fromMinor(
+      group.reduce((total, { amount }) => total + minorOf(amount, currency), 0n),
+      currency,
+    );
     const left = rules.limits.find((one) => one.currency === currency)?.left ?? '0';
     if (!isMore(sum, left, currency)) return [];
     return [

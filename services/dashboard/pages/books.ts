@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/books.ts';
-import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#libs/contracts/statistics.ts';
 import { plusDays } from '#libs/contracts/times.ts';
@@ -17,6 +17,7 @@ import {
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
+import { minorOf } from '../html/amounts.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
@@ -180,9 +181,6 @@ export function toDays({ currency, buckets }: Pick<PostingStatistics, 'currency'
     return { start: startOfDay(day), operations, amount: fromMinor(minor, currency) };
   });
 }
-
-/** Amounts of the API are valid. */
-const minorOf = (amount: string, currency: string): bigint => BigInt(toMinor(amount, currency));
 
 /** The currency with the most postings in the last day, which is the period shown first. */
 async function busiestIn(api: Api): Promise<string | undefined> {

@@ -1,8 +1,10 @@
-import { toMinor } from '#libs/contracts/money.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
 import type { CashDays } from '#libs/contracts/statistics.ts';
 import { plusDays } from '#libs/contracts/times.ts';
 import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { minorOf } from '../html/amounts.ts';
+import { highest } from '../html/charts.ts';
 import { notice, numeric, table } from '../html/show.ts';
 
 /** Cash in and out by day, as bars of each currency, which are drawn here because the content policy allows no styles. */
@@ -13,11 +15,6 @@ type CashDay = CashDays['days'][number];
 const mostCurrencies = 4;
 const height = 90;
 const width = 560;
-
-const minor = (decimal: string, currency: string): bigint => {
-  const value = toMinor(decimal, currency);
-  return typeof value === 'bigint' ? value : 0n;
-};
 
 export function cashBars({ from, to, counted_from, complete, days }: CashDays): Html {
   const currencies = Map.groupBy(days, ({ currency }) => currency);
@@ -42,17 +39,13 @@ function bars(currency: string, rows: readonly CashDay[], dates: readonly string
   const byDate = new Map(rows.map((row) => [row.date, row]));
   const none = { money_in: '0', money_out: '0' };
   const all = dates.map((date) => ({ currency, ...none, ...byDate.get(date), date }));
-  const most = all.reduce(
-    (largest, row) =>
-      [minor(row.money_in, currency), minor(row.money_out, currency), largest].reduce((a, b) => (a > b ? a : b)),
-    1n,
-  );
+  const most = highest(all.flatMap((row) => [minorOf(row.money_in, currency), minorOf(row.money_out, currency)]));
   const step = width / dates.length;
   const today = dates.at(-1);
   /** The height of a bar; an amount that is not 0 is seen. */
   const tall = (amount: bigint) => (amount <= 0n ? 0 : Math.max(1, Number((amount * BigInt(height)) / most)));
   const bar = (decimal: string, kind: 'in' | 'out', index: number, name: string) => {
-    const size = tall(minor(decimal, currency));
+    const size = tall(minorOf(decimal, currency));
     const left = index * step + (kind === 'in' ? step * 0.15 : step * 0.5);
     return html`<rect class="${kind}" x="${left.toFixed(1)}" y="${height - size}" width="${(step * 0.32).toFixed(1)}" height="${size}"><title>${name}</title></rect>`;
   };
@@ -61,7 +54,7 @@ function bars(currency: string, rows: readonly CashDay[], dates: readonly string
     const day = row.date.slice(8);
     return html`${isToday && html`<rect class="today" x="${(index * step).toFixed(1)}" y="0" width="${step.toFixed(1)}" height="${height + 18}"></rect>`}${bar(row.money_in, 'in', index, `${row.date}: in ${moneyText(row.money_in, currency)}`)}${bar(row.money_out, 'out', index, `${row.date}: out ${moneyText(row.money_out, currency)}`)}${(dates.length <= 14 || index % 3 === (dates.length - 1) % 3) && html`<text x="${(index * step + step / 2).toFixed(1)}" y="${height + 14}" text-anchor="middle">${isToday ? 'Today' : day}</text>`}`;
   });
-  return html`<figure class="bars"><figcaption><strong>${currency}</strong> <span class="quiet">In and out by day, ${String(dates.length)} days, at most ${moneyText(largest(all), currency)} a day</span></figcaption>
+  return html`<figure class="bars"><figcaption><strong>${currency}</strong> <span class="quiet">In and out by day, ${String(dates.length)} days, at most ${moneyText(fromMinor(most, currency), currency)} a day</span></figcaption>
 <svg viewBox="0 0 ${width} ${height + 18}" role="img" aria-label="Cash in and out in ${currency} by day; the table below has the figures">${drawn}</svg>
 <details><summary>${currency} as a table</summary>${table<CashDay>(
     `Cash in ${currency} by day`,
@@ -74,11 +67,3 @@ function bars(currency: string, rows: readonly CashDay[], dates: readonly string
     '',
   )}</details></figure>`;
 }
-
-/** Returns the largest amount, as a decimal. */
-const largest = (rows: readonly CashDay[]): string =>
-  rows
-    .flatMap(({ money_in, money_out, currency }) =>
-      [money_in, money_out].map((text) => ({ text, minor: minor(text, currency) })),
-    )
-    .reduce((one, other) => (other.minor > one.minor ? other : one)).text;

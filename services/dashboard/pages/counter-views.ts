@@ -50,7 +50,6 @@ import {
   moneyDirection,
   refusalText,
 } from './counter-instructions.ts';
-
 import type { Announced } from './needs-approval.ts';
 
 /** The pages of the counter. */

@@ -1,5 +1,4 @@
-import type { StaffDay } from '#libs/contracts/staff-days.ts';
-import { isPerson } from '#libs/contracts/staff-days.ts';
+import { isPerson, type StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Caller } from '../access/caller.ts';
 import { refuse, refuseViolations } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
