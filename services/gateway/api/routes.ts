@@ -63,14 +63,15 @@ export type HandlerDependencies = RouteDependencies & ReadDependencies & { accep
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
+/** As many wait, because the first page of a manager needs three sums. */
 const maxScans = 2;
-const tooManyScans = `at most ${maxScans} searches over all accounts may run at once; retry later or filter by account_id`;
+const tooManyScans = `at most ${maxScans} searches over all accounts may run at once, and ${maxScans} wait; retry later or filter by account_id`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = {
     ...given,
-    scans: new ConcurrencyLimit(maxScans, tooManyScans),
+    scans: new ConcurrencyLimit(maxScans, tooManyScans, maxScans),
     acceptanceTimes: new FirstAcceptanceTimes(),
   };
   const planners = createPlanners(deps);
