@@ -63,15 +63,16 @@ export type HandlerDependencies = RouteDependencies & ReadDependencies & { accep
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** As many wait, because the first page of a manager needs three sums. */
 const maxScans = 2;
-const tooManyScans = `at most ${maxScans} searches over all accounts may run at once, and ${maxScans} wait; retry later or filter by account_id`;
+/** The first page of a manager needs three sums, also if it is loaded again and again. */
+const waitingScans = { max: 8, ms: 3000 };
+const tooManyScans = `at most ${maxScans} searches over all accounts may run at once, and ${waitingScans.max} wait for them; retry later or filter by account_id`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = {
     ...given,
-    scans: new ConcurrencyLimit(maxScans, tooManyScans, maxScans),
+    scans: new ConcurrencyLimit(maxScans, tooManyScans, waitingScans),
     acceptanceTimes: new FirstAcceptanceTimes(),
   };
   const planners = createPlanners(deps);
