@@ -156,10 +156,13 @@ export const approvalSchema = z.object({
     body: z.record(z.string(), z.unknown()),
   }),
   requested_by: z.string(),
+  /** The display names of people who have signed in, where approvals are read. */
+  requested_by_name: z.string().optional(),
   requested_at: time,
   expires_at: time,
   status: approvalStatus,
   decided_by: z.string().nullable(),
+  decided_by_name: z.string().optional(),
   decided_at: time.nullable(),
   /** The reason for approving or rejecting. */
   reason: z.string().nullable(),
@@ -338,6 +341,8 @@ export const approvalEvents = {
 export const approvalMeanings = {
   fields: {
     approval_id: 'The approval: `apr_` and 32 hexadecimal digits',
+    requested_by_name: "The person's display name in reads by the bank; omitted: it is not known",
+    decided_by_name: "The person's display name in reads by the bank; omitted: it is not known, or nobody has decided",
     'Approval.action': 'Why a second person is required',
     'Approval.reason': 'The reason for approving or rejecting; null: none',
     'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',

@@ -68,16 +68,22 @@ const listFilters = z.strictObject({
 /** Somebody who acted: a person, a key, or the bank itself. */
 export const auditActorSchema = z.object({
   actor: z.string(),
-  /** The name of the key, or the subject of the person's token. */
+  /** The name of the key or person, or the subject of the person's token. */
   name: z.string(),
 });
 export type AuditActor = z.infer<typeof auditActorSchema>;
+
+const maxNamed = 50;
+/** Persons, by their actors. */
+export const splitPersons = (actors: string): string[] => actors.split(/,(?=jwt:)/);
 
 const freeze = {
   resource_id: example.ids.account,
   details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
   address: '203.0.113.7',
 };
+
+const ada = { actor: 'jwt:https://id.example.com|ada', name: 'Ada Lovelace' };
 
 export const auditEndpoints = {
   list_audit: {
@@ -95,8 +101,25 @@ export const auditEndpoints = {
     query: z.strictObject({ q: text(1, 255).optional() }),
     shape: 'list',
     description:
-      'Returns at most 100 of the persons and keys in the audit log whose name contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete name.',
-    answers: { ada: { actor: 'jwt:https://id.example.com|ada', name: 'ada' } },
+      'Returns at most 100 of the persons and keys in the audit log whose name or subject contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete subject or actor.',
+    answers: { ada },
+  },
+  list_staff_names: {
+    route: 'GET /admin/staff-names',
+    summary: 'List the display names of persons',
+    scope: null,
+    bankOnly: true,
+    query: z.strictObject({
+      actors: text(1, 16_384).refine(
+        (actors) => splitPersons(actors).length <= maxNamed,
+        `must be at most ${maxNamed} persons, separated by commas`,
+      ),
+    }),
+    shape: 'list',
+    description:
+      'For persons of the bank. Returns those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor.',
+    errors: ['insufficient_scope'],
+    answers: { ada },
   },
 } satisfies EndpointRows;
 
@@ -105,8 +128,14 @@ export const auditMessages = {
    * No reply. Records what the gateway refused and what the ledger posted for staff. Duplicates are recognized
    * by audit_id.
    */
-  record_audit: message.command('accounts.commands', auditRecordSchema, z.null()),
+  record_audit: message.command(
+    'accounts.commands',
+    // `actor_name`: the display name of a person who has signed in, which is kept beside the audit, not in it.
+    auditRecordSchema.extend({ actor_name: z.string().optional() }),
+    z.null(),
+  ),
   list_audit_actors: message.accounts.query({ q: z.string().optional() }, z.array(auditActorSchema)),
+  list_staff_names: message.accounts.query({ actors: z.string() }, z.array(auditActorSchema)),
   list_audit: message.accounts.query(message.listRequest(listFilters), message.pageSchema(auditRecordSchema)),
 };
 
@@ -152,8 +181,9 @@ export const auditEvents = {
 export const auditMeanings = {
   fields: {
     'list_audit_actors.q': 'A part of the name, in any case, 1 to 255 characters; default: every actor',
+    'list_staff_names.actors': `At most ${maxNamed} persons as \`jwt:<issuer>|<subject>\`, separated by commas`,
     'AuditActor.actor': 'The actor, as in audit records',
-    'AuditActor.name': "The name of the key, or the subject of the person's token",
+    'AuditActor.name': "The name of the key or person; if it is not known, the subject of the person's token",
     audit_id: 'The audit record, an opaque string',
     action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
     resource_id: 'Id of the affected resource; null: none',

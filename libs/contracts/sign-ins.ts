@@ -12,6 +12,8 @@ const session_id = z.string().regex(/^ses_[0-9a-f]{32}$/, 'must be ses_ and 32 h
 const signInSchema = z.object({
   session_id: z.string(),
   actor: z.string(),
+  /** The display name that was taken from the ID token. */
+  name: z.string().nullable(),
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
 export type SignIn = z.infer<typeof signInSchema>;
@@ -43,13 +45,13 @@ export const signInEndpoints = {
     summary: 'Sign a person in',
     scope: null,
     bankOnly: true,
-    body: z.strictObject({ session_id }),
+    body: z.strictObject({ session_id, id_token: text(1, 16_384).optional() }),
     description:
-      "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
+      "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. With the `id_token` of the same sign-in, the bank keeps its `name`, or `preferred_username`, for colleagues to see; one that cannot be verified, or is of another person or OAuth client, changes no name. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
     result: signInSchema,
     message: null,
     errors: ['insufficient_scope'],
-    answers: { officer: { actor: 'jwt:https://issuer.example|olivia' } },
+    answers: { officer: { actor: 'jwt:https://issuer.example|olivia', name: 'Olivia Officer' } },
   },
   sign_out: {
     route: 'POST /admin/sign-outs',
@@ -105,6 +107,8 @@ export const endedTokenSchema = z.object({
 
 export const signInMeanings = {
   fields: {
+    id_token: 'The ID token that the issuer gave the application with the access token',
+    'SignIn.name': 'The display name from the ID token; null: there is none, or it was not verified',
     session_id: "The application's id of the session: ses_ and 32 hexadecimal digits",
     'record_activity.action': 'export, or page: or form: with the path of what was refused',
     'record_activity.outcome': 'success for an export, otherwise why it was refused',

@@ -9,6 +9,7 @@ import { logRefused } from '#libs/service/refused-requests.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from './access/auth.ts';
 import { answerOptions, checkRoute, createGate, createRateLimits, undecodable } from './access/gate.ts';
+import { createDisplayNames } from './access/id-tokens.ts';
 import { createTokenVerifier, type TokenOptions } from './access/tokens.ts';
 import { addRoutes, type RouteDependencies } from './api/routes.ts';
 import type { AuditRecords } from './audit/audit-records.ts';
@@ -23,7 +24,7 @@ import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import { type BodyMemoryLimit, createBodyMemoryLimit } from './overload/body-memory-limit.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
-export interface AppDependencies extends Omit<RouteDependencies, 'bodyMemoryLimit'> {
+export interface AppDependencies extends Omit<RouteDependencies, 'bodyMemoryLimit' | 'readDisplayName'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
@@ -143,7 +144,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   takeJsonOnly(app, receive, bodyMemoryLimit);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
   await addDocs(app);
-  addRoutes(app, { ...deps, bodyMemoryLimit, now });
+  addRoutes(app, { ...deps, bodyMemoryLimit, now, readDisplayName: createDisplayNames(deps.tokens, now) });
   return app;
 }
 

@@ -710,3 +710,25 @@ describe('the key that asked', () => {
     ]);
   });
 });
+
+test('reads name the persons who have signed in with a name, for the bank and not for its customers', async () => {
+  // contract: four-eyes-18
+  const own = { actor: alice, bound_client_id: await newClient(bank) };
+  const { approval_id } = await asked();
+  await approve(approval_id);
+  const person = { signed_in_at: '2026-01-02T03:04:05.678Z' };
+  const keep = (actor: string, name: string) =>
+    bank.owner.query('insert into staff_names values ($1, $2, $3)', [actor, name, person.signed_in_at]);
+  expect(Object.keys(await shown(approval_id))).not.toContain('requested_by_name');
+  await keep(alice, 'Alice Asker');
+  await keep(bob, 'Bob Boss');
+  const names = { requested_by_name: 'Alice Asker', decided_by_name: 'Bob Boss' };
+  expect(await shown(approval_id)).toMatchObject(names);
+  const page = { limit: 500, order: 'desc' as const, scopes: decider };
+  const list = await bank.send('list_approvals', page, { actor: carol });
+  const items = (list as { data: { items: Approval[] } }).data.items;
+  expect(items.find((item) => item.approval_id === approval_id)).toMatchObject(names);
+  const bound = await bank.send('get_approval', { approval_id, scopes: [] }, own);
+  expect(JSON.stringify(bound)).not.toMatch(/Asker|Boss/);
+  await bank.owner.query('delete from staff_names');
+});

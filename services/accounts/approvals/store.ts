@@ -2,11 +2,12 @@ import type { Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus } from 
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
+import { nameOf } from '../audit/staff-names.ts';
 
 /** SQL of approvals. */
 
 /** `status` is the stored one; a Waiting approval may have expired. */
-export type ApprovalRow = Omit<Approval, 'outcome'> & {
+export type ApprovalRow = Omit<Approval, 'outcome' | 'requested_by_name' | 'decided_by_name'> & {
   scopes: string[];
   command: ApprovalRequest['command'];
   /** The context of the request. */
@@ -15,12 +16,18 @@ export type ApprovalRow = Omit<Approval, 'outcome'> & {
   key_claimed_at: string | null;
 };
 
+/** A row that was read for a caller, with the display names of the people. */
+export type NamedRow = ApprovalRow & { requested_by_name: string | null; decided_by_name: string | null };
+
 /** The columns of a request. The others have defaults. */
 const requested =
   'approval_id, action, summary, request, scopes, command, context, requested_by, requested_at, expires_at';
 
 export const approvalColumns = `${requested},
   status, decided_by, decided_at, reason, outcome, key_claimed_at`;
+
+export const namedColumns = `${approvalColumns},
+  ${nameOf('approvals.requested_by')} as requested_by_name, ${nameOf('approvals.decided_by')} as decided_by_name`;
 
 /**
  * Returns the status at the time `now`. Whether an approval has expired depends on the bank's clock, not on the runs of
@@ -63,8 +70,8 @@ export async function lockedWaiting(client: Queries, actor: string, now: string)
   return rows[0]?.waiting ?? 0;
 }
 
-export function findApproval(db: Queries, id: string): Promise<ApprovalRow | undefined> {
-  return rowById(db, 'approval', id, `select ${approvalColumns} from approvals where approval_id = $1`);
+export function findApproval(db: Queries, id: string): Promise<NamedRow | undefined> {
+  return rowById(db, 'approval', id, `select ${namedColumns} from approvals where approval_id = $1`);
 }
 
 /** Locks and returns the approval, so that it is decided once and the secret of its key is shown once. */

@@ -152,3 +152,28 @@ test('who acted is found by name: keys by theirs, people by their subject, also 
   expect(await named()).toHaveLength(100);
   expect(await named('Olivia')).toEqual(['Olivia']);
 });
+
+test('the name of a sign-in is kept beside the audit, the latest one, and shown in its place until it is deleted', async () => {
+  // contract: audit-16
+  const [ada, bob] = [`jwt:https://id.example|${newId('key')}`, `jwt:https://id.example|${newId('key')}`];
+  const signIn = (actor: string, created_at: string, actor_name?: string) => {
+    const record = { audit_id: newId('audit'), created_at, actor, action: 'sign_in', resource_id: null };
+    const rest = { outcome: 'success', request_id: 'r', details: {}, address: null };
+    return messageFor('record_audit', { ...record, ...rest, ...(actor_name && { actor_name }) }, { subject: actor });
+  };
+  await bank.handleCommands([
+    signIn(ada, '2026-01-03T00:00:00.000Z', 'Ada King'),
+    signIn(ada, '2026-01-02T00:00:00.000Z', 'Ada Byron'),
+    signIn(bob, '2026-01-03T00:00:00.000Z'),
+  ]);
+  await bank.handleCommands([signIn(ada, '2026-01-01T00:00:00.000Z', 'Ada'), signIn(ada, '2026-01-04T00:00:00.000Z')]);
+  const named = async () => (await bank.send('list_staff_names', { actors: `${ada},${bob}` })) as { data: object[] };
+  expect((await named()).data).toEqual([{ actor: ada, name: 'Ada King' }]);
+  expect(JSON.stringify(await readOutboxByKey(bank.pool, ada))).not.toMatch(/King|Byron/);
+  const found = async (q: string) => ((await bank.send('list_audit_actors', { q })) as { data: object[] }).data;
+  const subject = ada.slice('jwt:https://id.example|'.length);
+  expect(await found('a king')).toEqual([{ actor: ada, name: 'Ada King' }]);
+  expect(await found(subject)).toEqual([{ actor: ada, name: 'Ada King' }]);
+  await bank.owner.query('delete from staff_names where actor = $1', [ada]);
+  expect([(await named()).data, await found(subject)]).toEqual([[], [{ actor: ada, name: subject }]]);
+});

@@ -1,4 +1,3 @@
-import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type MessageContext, type ReplyAddress, type ReplyBody, replyAddress } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageData, messageOfType } from '#libs/contracts/messages.ts';
@@ -12,6 +11,7 @@ import { publishAgain } from '../api-keys/api-keys.ts';
 import { recordUse } from '../api-keys/key-store.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { recordAudits } from '../audit/audit.ts';
+import { keepNames } from '../audit/staff-names.ts';
 import { insertDeadLetters } from '../dead-letters/dead-letter-store.ts';
 import { finishErasure } from '../erasure/erasure.ts';
 import { type Decided, type Finished, type Outcome, refused } from '../outcome.ts';
@@ -55,7 +55,10 @@ export async function execute(client: Queries, group: readonly Decoded[], around
   const [first] = requests;
   if (!first) return nothing();
   if (first.name === 'record_audit') {
-    const records = requests.map(({ data }) => data as AuditRecord);
+    const records = await keepNames(
+      client,
+      requests.map(({ data }) => data as MessageData<'record_audit'>),
+    );
     return { ...nothing(), wrote: await recordAudits(client, records) };
   }
   if (first.name === 'republish_api_keys') return { ...nothing(), wrote: (await publishAgain(client, around.now)) > 0 };

@@ -256,6 +256,14 @@ create index audit_by_resource on audit (resource_id, created_at, audit_id) wher
 create index audit_by_outcome on audit (outcome, created_at, audit_id) where outcome <> 'success';
 create index audit_by_request on audit (request_id, created_at, audit_id);
 
+-- The display names with which people have signed in. They are shown beside what the people did, and are no part of it: a name can be
+-- deleted at any time (docs/privacy.md).
+create table staff_names (
+  actor        text collate "C" primary key,
+  name         text not null,
+  signed_in_at timestamptz not null
+);
+
 -- Audit records are links of 16 chains: the hash of a link covers its record and the hash of the previous link, so that a record
 -- that was changed, removed, or inserted afterwards is detected (docs/decisions/0030-audit-records-are-chained.md). A transaction
 -- uses the chain of its connection, so that transactions on other connections seldom wait for it.

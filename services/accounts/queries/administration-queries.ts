@@ -9,6 +9,7 @@ import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import { readLastVerification } from '#libs/service/verifications.ts';
 import { auditColumns } from '../audit/audit.ts';
+import { nameOf } from '../audit/staff-names.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
 import {
   countOpenDeadLetters,
@@ -39,7 +40,7 @@ export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>)
 
 /**
  * Each actor is one step in an index, so the number of records does not matter. That of actors is limited; a person whose
- * complete subject was given is looked up besides, at every issuer of the others.
+ * complete subject was given is looked up besides, at every issuer of the others, and so are a complete actor and the people with display names.
  */
 const actorsQuery = `with recursive steps as (
     (select actor from audit order by actor desc limit 1)
@@ -47,14 +48,17 @@ const actorsQuery = `with recursive steps as (
     select (select a.actor from audit a where a.actor < s.actor order by a.actor desc limit 1) from steps s where s.actor is not null
   ), seen as (select actor from steps where actor is not null limit 2000
   ), given as (
-    select distinct split_part(actor, '|', 1) || '|' || $1 as actor from seen where actor like 'jwt:%'
+    select distinct split_part(actor, '|', 1) || '|' || $1 as actor from seen where actor like 'jwt:%' union select $1
+    union select actor from staff_names where position(lower($1) in lower(name)) > 0
   ), actors as (
     select actor from seen union select actor from given g where exists (select from audit a where a.actor = g.actor)
   ), named as (
-    select actor, coalesce(k.name, substring(actor from '^jwt:[^|]*[|](.+)$'), actor) as name from actors
+    select actor, subject, coalesce(k.name, ${nameOf('actors.actor')}, subject, actor) as name
+    from actors cross join substring(actor from '^jwt:[^|]*[|](.+)$') as subject
     left join api_keys k on k.key_id = substring(actor from '^key:(.+)$')
   )
-  select actor, name from named where $1 is null or position(lower($1) in lower(name)) > 0 order by lower(name), actor limit 100`;
+  select actor, name from named
+  where $1 is null or position(lower($1) in lower(name)) > 0 or position(lower($1) in lower(subject)) > 0 or actor = $1 order by lower(name), actor limit 100`;
 
 export async function listAuditActors({ pool }: Read, { q }: MessageData<'list_audit_actors'>): Promise<ReplyBody> {
   return { ok: true, data: (await pool.query<AuditActor>(actorsQuery, [q ?? null])).rows };

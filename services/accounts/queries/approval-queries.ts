@@ -6,7 +6,7 @@ import { byTime, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import { replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { findUnreadKey } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
-import { type ApprovalRow, approvalColumns, findApproval, toApproval } from '../approvals/store.ts';
+import { findApproval, type NamedRow, namedColumns, toApproval } from '../approvals/store.ts';
 import type { Read } from './queries.ts';
 
 /** An approval is shown to its requester and to everyone who may decide it. */
@@ -16,9 +16,15 @@ const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[
   bound_client_id === undefined && scopes.includes('approvals:write');
 
 /** A bound requester is the bank's customer, who does not learn which member of staff decided, and why. */
-function shownTo({ bound_client_id }: MessageContext, row: ApprovalRow, now: string): Approval {
+function shownTo({ bound_client_id }: MessageContext, named: NamedRow, now: string): Approval {
+  const { requested_by_name, decided_by_name, ...row } = named;
   const approval = toApproval(row, now);
-  return bound_client_id === undefined ? approval : { ...approval, decided_by: null, reason: null };
+  if (bound_client_id !== undefined) return { ...approval, decided_by: null, reason: null };
+  return {
+    ...approval,
+    ...(requested_by_name !== null && { requested_by_name }),
+    ...(decided_by_name !== null && { decided_by_name }),
+  };
 }
 
 export async function listApprovals(
@@ -33,10 +39,10 @@ export async function listApprovals(
   if (requested_by !== undefined) where.add(`requested_by ${requested_by === 'me' ? '=' : '<>'} ?`, context.actor);
   if (status !== undefined) addStatus(where, status, now);
   const list = {
-    ...byTime<ApprovalRow>('requested_at', 'approval_id'),
-    item: (row: ApprovalRow) => shownTo(context, row, now),
+    ...byTime<NamedRow>('requested_at', 'approval_id'),
+    item: (row: NamedRow) => shownTo(context, row, now),
     select: (conditions: Where, order: string, limit: string) =>
-      `select ${approvalColumns} from approvals where ${conditions} order by ${order} limit ${limit}`,
+      `select ${namedColumns} from approvals where ${conditions} order by ${order} limit ${limit}`,
   };
   return listed(await readPage(pool, where, list, data));
 }

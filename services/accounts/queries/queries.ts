@@ -14,6 +14,7 @@ import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts
 import { foldCase } from '#libs/service/folding.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import { findKey, type KeyRow, keyColumns, readCounts, toApiKey } from '../api-keys/key-store.ts';
+import { listStaffNames } from '../audit/staff-names.ts';
 import { type ClientRow, clientColumns, clientFilters, toClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { nameQuery } from '../clients/folded.ts';
@@ -58,6 +59,7 @@ export const queryHandlers = {
   count_api_keys: countKeys,
   list_audit: listAudit,
   list_audit_actors: listAuditActors,
+  list_staff_names: listStaffNames,
   search_records: searchRecords,
   get_accounts_operations: getOperations,
   list_dead_letters: listDeadLetters,

@@ -1,41 +1,69 @@
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
+import type { AuditActor } from '#libs/contracts/audit.ts';
+import { isPerson } from '#libs/contracts/staff-days.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { known } from '../api.ts';
+import { inTurns, known } from '../api.ts';
 import type { PageRequest } from './frame.ts';
 
 /** Shows the actors of records by names that people know. The full name of an actor is in the title of its text. */
 
-/** Names of API keys by their ids. */
-export type KeyNames = ReadonlyMap<string, string>;
+/** Names of API keys and of persons by their actors. */
+export type ActorNames = ReadonlyMap<string, string>;
 
-const parseKeyId = (actor: unknown): string | undefined =>
-  typeof actor === 'string' && actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;
+type Asker = Pick<PageRequest, 'api' | 'person'>;
 
-/** Returns the names of the keys in these fields if the person may read keys. Makes at most one API request. */
-export async function readKeyNames<Row>(
-  { api, person }: Pick<PageRequest, 'api' | 'person'>,
+const keyPrefix = 'key:';
+/** The maximum number of persons in one request. */
+const mostAtOnce = 50;
+
+/**
+ * Returns the names of the actors in these fields: those of keys if the person may read keys, those of persons if they have
+ * signed in with one. What cannot be read is missing.
+ */
+export async function readActorNames<Row>(
+  asker: Asker,
   rows: readonly Row[],
   ...fields: readonly (keyof Row)[]
-): Promise<KeyNames> {
-  const hasKey = rows.some((row) => fields.some((field) => parseKeyId(row[field]) !== undefined));
-  if (!hasKey || !person.scopes.has('keys:manage')) return new Map();
-  const keys = await known(api.get<ApiKey[]>('/admin/api-keys?limit=500'));
-  return new Map(keys?.data.map(({ key_id, name }) => [key_id, name]));
+): Promise<ActorNames> {
+  const actors = rows.flatMap((row) => fields.map((field) => row[field])).filter((actor) => typeof actor === 'string');
+  const [keys, persons] = await Promise.all([
+    actors.some((actor) => actor.startsWith(keyPrefix)) && readKeyNames(asker),
+    known(readPersonNames(asker, [...new Set(actors.filter(isPerson))])),
+  ]);
+  return new Map([...(keys || []), ...(persons ?? [])]);
 }
 
-/** Returns the subject of a token, the name of a key, or the actor itself. Pure. */
-export function actorText(actor: string, names: KeyNames = new Map()): string {
-  const keyId = parseKeyId(actor);
-  if (keyId === undefined) return /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1] ?? actor;
-  const name = names.get(keyId);
-  return name === undefined ? keyId : `key ${name}`;
+async function readKeyNames({ api, person }: Asker): Promise<[string, string][]> {
+  if (!person.scopes.has('keys:manage')) return [];
+  const keys = await known(api.get<ApiKey[]>('/admin/api-keys?limit=500'));
+  return keys?.data.map(({ key_id, name }) => [`${keyPrefix}${key_id}`, name]) ?? [];
+}
+
+async function readPersonNames({ api }: Asker, actors: readonly string[]): Promise<[string, string][]> {
+  const found: [string, string][] = [];
+  const pages = Array.from({ length: Math.ceil(actors.length / mostAtOnce) }, (_, page) =>
+    actors.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
+  );
+  await inTurns(pages, async (page) => {
+    const { data } = await api.get<AuditActor[]>(
+      `/admin/staff-names?${new URLSearchParams({ actors: page.join(',') })}`,
+    );
+    found.push(...data.map(({ actor, name }): [string, string] => [actor, name]));
+  });
+  return found;
+}
+
+/** Returns the name of a person or key, or the subject of a token, the id of a key, or the actor itself. Pure. */
+export function actorText(actor: string, names: ActorNames = new Map()): string {
+  const name = names.get(actor);
+  if (actor.startsWith(keyPrefix)) return name === undefined ? actor.slice(keyPrefix.length) : `key ${name}`;
+  return name ?? /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1] ?? actor;
 }
 
 /** Shows the actor by its short name; a known key is a link to its page. */
-export function showActor(actor: string, names: KeyNames = new Map()): Html {
+export function showActor(actor: string, names: ActorNames = new Map()): Html {
   const text = actorText(actor, names);
-  const keyId = parseKeyId(actor);
-  if (keyId !== undefined && names.has(keyId))
-    return html`<a class="long" href="/admin/ui/api-keys/${keyId}" title="${actor}">${text}</a>`;
+  if (actor.startsWith(keyPrefix) && names.has(actor))
+    return html`<a class="long" href="/admin/ui/api-keys/${actor.slice(keyPrefix.length)}" title="${actor}">${text}</a>`;
   return html`<span class="long"${text !== actor && html` title="${actor}"`}>${text}</span>`;
 }

@@ -26,6 +26,7 @@ const files = {
   transactions: '24/outline/arrows-right-left',
   approvals: '24/outline/check-badge',
   books: '24/outline/scale',
+  tills: '24/outline/calculator',
   operations: '24/outline/server-stack',
   keys: '24/outline/key',
   webhooks: '24/outline/bolt',

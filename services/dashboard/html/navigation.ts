@@ -74,6 +74,14 @@ const navigation: readonly Section[] = [
     scope: 'books:read',
   },
   {
+    url: '/admin/ui/tills',
+    title: 'Tills',
+    group: 'Money',
+    icon: 'tills',
+    about: 'What everybody at the counter counted, and the differences.',
+    scope: 'books:read',
+  },
+  {
     url: '/admin/ui/approvals',
     title: 'Approvals',
     group: 'Control',

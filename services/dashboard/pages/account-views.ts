@@ -7,7 +7,7 @@ import { currencies, withdrawnOn } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type KeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { confirmation, showField, showForm, type Wrong } from '../html/forms.ts';
@@ -118,7 +118,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
   );
 }
 
-export function historyTable(rows: readonly StatusTransition[], names: KeyNames, sort?: Sorting): Html {
+export function historyTable(rows: readonly StatusTransition[], names: ActorNames, sort?: Sorting): Html {
   return table<StatusTransition>(
     'Status history',
     [

@@ -9,7 +9,7 @@ import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { readKeyNames } from '../html/actors.ts';
+import { readActorNames } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
@@ -109,7 +109,7 @@ export function addAccounts(app: FastifyInstance, secrets: readonly string[]): v
   addPart(app, '/entries', { title: 'Entries', scope: 'transactions:read' }, entries, entryColumns);
   const history = (visit: PageRequest): List<StatusTransition> => ({
     path: `/accounts/${visit.id}/status-transitions`,
-    show: async (rows, sort) => historyTable(rows, await readKeyNames(visit, rows, 'actor'), sort),
+    show: async (rows, sort) => historyTable(rows, await readActorNames(visit, rows, 'actor'), sort),
   });
   const historyColumns = ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'] as const;
   addPart(app, '/history', { title: 'Status history', scope: 'accounts:read' }, history, historyColumns);
@@ -141,7 +141,7 @@ async function showAccount(visit: PageRequest) {
     showNotes(visit, 'accounts', id),
     limitsOn(visit, account),
   ]);
-  const names = await readKeyNames(visit, history.data, 'actor');
+  const names = await readActorNames(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
     heading: html`${owner ? idLink(account.client_id, clientName(owner)) : account.account_number}`,

@@ -3,7 +3,7 @@ import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { endOfDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
   addFormPage,
@@ -58,7 +58,7 @@ const keyList = (visit: PageRequest): List<ApiKey> => ({
   above:
     () => html`${visit.query.has('revoked') && notice('success', html`The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}`)}
 <p><a role="button" href="${url}/new">Create an API key</a></p>`,
-  show: async (keys, sort) => keyTable(keys, await readKeyNames(visit, keys, 'created_by'), sort),
+  show: async (keys, sort) => keyTable(keys, await readActorNames(visit, keys, 'created_by'), sort),
   note: 'Only a hash of each key is stored, so a key cannot be shown again.',
 });
 
@@ -72,7 +72,7 @@ export function addApiKeys(app: FastifyInstance): void {
   });
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await readKey(visit);
-    return { title: key.name, content: keyPage(key, await readKeyNames(visit, [key], 'created_by'), visit.person) };
+    return { title: key.name, content: keyPage(key, await readActorNames(visit, [key], 'created_by'), visit.person) };
   });
   const rotation = { title: 'Rotate an API key', scope } as const;
   addFormPage(app, `${url}/:key_id/rotation`, rotation, {
@@ -114,7 +114,7 @@ function toBody(fields: URLSearchParams): object {
 
 const isTaken = (key: ApiKey) => key.status === 'active';
 
-function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html {
+function keyTable(keys: readonly ApiKey[], names: ActorNames, sort: Sorting): Html {
   return table<ApiKey>(
     'API keys',
     [
@@ -198,7 +198,7 @@ ${showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`)}`;
  * The page of one API key. It shows its properties, the possible actions, and links to the audit records of
  * calls made with the key (which are recorded for the first key of its family) and of changes to it.
  */
-function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
+function keyPage(key: ApiKey, names: ActorNames, { scopes: own }: Person): Html {
   const trail = (name: string, value: string, text: string) =>
     html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
   return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}

@@ -9,7 +9,7 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import { readKeyNames, showActor } from '../html/actors.ts';
+import { readActorNames, showActor } from '../html/actors.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
 import { fieldWords, idLink, type ShownChange, showFullTime, showTime, tags } from '../html/show.ts';
@@ -135,7 +135,7 @@ async function movements(
 async function describeReason(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
   const [last] = (await read<StatusTransition[]>(visit, `/accounts/${id}/status-transitions?limit=1`)) ?? [];
   if (last === undefined) return [];
-  const names = await readKeyNames(visit, [last], 'actor');
+  const names = await readActorNames(visit, [last], 'actor');
   const who = last.actor !== undefined && html`<br>${showActor(last.actor, names)}`;
   const before = html`<span class="text">${whyText(last) || '–'}</span><span class="quiet">${who}<br>${showTime(last.created_at)}</span>`;
   const asked = whyText(body as Pick<StatusTransition, 'reason' | 'note'>) || '–';

@@ -106,9 +106,13 @@ describe('approvals', () => {
 
   it('that were decided are counted in the navigation until their person looks at them', async () => {
     const at = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
-    const decided = (status: string, minutes: number) => ({ ...waiting, status, decided_at: at(minutes) });
+    const decided = (status: string, minutes: number) => ({
+      ...waiting,
+      status,
+      ...(status === 'Expired' ? { expires_at: at(minutes) } : { decided_at: at(minutes) }),
+    });
     const asked = [
-      waiting,
+      { ...waiting, expires_at: at(-60) },
       decided('Approved', 1),
       decided('Rejected', 30),
       decided('Expired', 60),
@@ -413,4 +417,13 @@ describe('approvals', () => {
     expect([late.statusCode, late.body.includes('is already Rejected')]).toEqual([409, true]);
     expect((await made.signedIn('transactions:write').post(url, { decision: 'approval' })).statusCode).toBe(403);
   });
+});
+
+it.each(['', '/all', `/${approval_id}`])('%s names the person who asked, or their subject', async (page) => {
+  const open = async () => (await made.signedIn(all).get(`/admin/ui/approvals${page}`)).body;
+  expect(await open()).toContain('>bob</span>');
+  const named = { requested_by_name: 'Bob <Builder>' };
+  answers['list_approvals'] = ok({ items: [{ ...waiting, ...named }] });
+  answers['get_approval'] = shownAs(named);
+  expect(await open()).toContain(`title="jwt:${issuer}|bob">Bob &lt;Builder&gt;</span>`);
 });

@@ -7,10 +7,11 @@ import {
   approvalStatus,
 } from '#libs/contracts/approvals.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
+import { isPerson } from '#libs/contracts/staff-days.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
@@ -143,16 +144,29 @@ const columns: CsvColumn<Listed>[] = [
   'customer',
   'amount',
   'requested_by',
+  'requested_by_name',
   'requested_at',
   'expires_at',
   'status',
   'decided_by',
+  'decided_by_name',
   'decided_at',
   'reason',
 ];
 
-const readNames = (visit: PageRequest, rows: readonly Approval[]) =>
-  readKeyNames(visit, rows, 'requested_by', 'decided_by');
+/** The API names the persons of an approval, and keys are asked for. */
+async function readNames(visit: PageRequest, rows: readonly Approval[]): Promise<ActorNames> {
+  const who = rows.flatMap((row) => [
+    { actor: row.requested_by, name: row.requested_by_name },
+    { actor: row.decided_by, name: row.decided_by_name },
+  ]);
+  const keys = await readActorNames(
+    visit,
+    who.filter(({ actor }) => actor !== null && !isPerson(actor)),
+    'actor',
+  );
+  return new Map([...keys, ...who.flatMap(({ actor, name }) => (actor && name ? [[actor, name] as const] : []))]);
+}
 
 async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
@@ -220,7 +234,11 @@ export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<s
 async function countDecided({ api, lookedMs, now }: PageRequest): Promise<string> {
   const { data } = await api.get<Approval[]>(`${path}?requested_by=me&limit=${mostCounted}`);
   const sinceMs = lookedMs ?? now - approvalLifetimeMs;
-  const decided = data.filter(({ decided_at }) => decided_at !== null && Date.parse(decided_at) > sinceMs);
+  // Nobody has decided an expired one.
+  const decided = data.filter(({ status, decided_at, expires_at }) => {
+    const at = status === 'Expired' ? expires_at : decided_at;
+    return at !== null && Date.parse(at) > sinceMs;
+  });
   return `${decided.length}${decided.length === mostCounted ? '+' : ''}`;
 }
 
@@ -282,7 +300,7 @@ const customersOf = (row: Approval, subjects: Subjects): string => clientsOf(row
 
 interface Read {
   subjects: Subjects;
-  names: KeyNames;
+  names: ActorNames;
 }
 
 /** `isQueue`: these are waiting for this person, and the first has the focus; the arrow keys lead to the others. */
@@ -317,7 +335,7 @@ function approvalTable(
         : {
             title: 'Status',
             show: (row) =>
-              html`${pill(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
+              html`${pill(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br>${pill('Failed', 'Refused when it was carried out')}`}`,
           },
     ],
     rows,

@@ -25,7 +25,12 @@ beforeAll(async () => {
     answering(() => ({
       list_audit: ok({ items: [record] }),
       list_audit_actors: ({ q }) =>
-        ok([...people, key].filter(({ name }) => name.toLowerCase().includes(String(q ?? '').toLowerCase()))),
+        ok(
+          [...people, key].filter(
+            ({ actor, name }) => actor === q || name.toLowerCase().includes(String(q ?? '').toLowerCase()),
+          ),
+        ),
+      list_staff_names: ok([{ actor: people[0]?.actor, name: 'Olivia Officer' }]),
     })),
   );
 });
@@ -66,6 +71,7 @@ describe('who', () => {
     for (const name of ['Me', 'officer', 'Payroll']) expect(body).toContain(`<option value="${name}"></option>`);
     expect(body).toContain('>key Payroll</a>');
     expect((await open(`?actor=${key.actor}`)).body).toContain('By key Payroll only.');
+    expect((await open(`?actor=${people[0]?.actor}`)).body).toContain('By Olivia Officer only.');
   });
 });
 

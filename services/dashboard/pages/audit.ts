@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
 import { bankTime } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { actorText, type KeyNames, readKeyNames } from '../html/actors.ts';
+import { type ActorNames, actorText, readActorNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
@@ -29,11 +29,19 @@ interface Who {
 
 const me = 'Me';
 
+async function readActors(api: PageRequest['api'], q: string): Promise<AuditActor[]> {
+  const asked = q === '' ? '' : `?${new URLSearchParams({ q })}`;
+  return (await api.get<AuditActor[]>(`/admin/audit/actors${asked}`)).data;
+}
+
 async function readWho({ api, actor, query }: PageRequest): Promise<Who> {
   const typed = query.get('who')?.trim() ?? '';
+  const chosen = query.get('actor');
+  // The field is not shown beside a chosen actor. A key's name is not for everybody to read elsewhere.
+  if (chosen !== null)
+    return { typed: '', found: chosen.startsWith('key:') ? await readActors(api, chosen.slice(0, 255)) : [] };
   if (typed.toLowerCase() === me.toLowerCase()) return { typed, found: [{ actor, name: me }] };
-  const asked = typed === '' ? '' : `?${new URLSearchParams({ q: typed })}`;
-  const { data } = await api.get<AuditActor[]>(`/admin/audit/actors${asked}`);
+  const data = await readActors(api, typed);
   return { typed, found: [...data.filter(({ name }) => name === typed), ...data.filter(({ name }) => name !== typed)] };
 }
 
@@ -57,7 +65,7 @@ function chooseWho(query: URLSearchParams, { typed, found }: Who): PageContent {
   return notice('info', `Nobody in the audit has a name with “${typed}”.`);
 }
 
-function filtersFor(names: KeyNames, { typed, found }: Who, query: URLSearchParams): Filter[] {
+function filtersFor(names: ActorNames, { typed, found }: Who, query: URLSearchParams): Filter[] {
   const suggestions = typed === '' ? [me, ...new Set(found.map(({ name }) => name))] : [];
   return [
     { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']], isMain: true },
@@ -101,10 +109,10 @@ const columns: CsvColumn<AuditRecord>[] = [
 async function auditList(visit: PageRequest): Promise<List<AuditRecord>> {
   const { query, person } = visit;
   const who = await readWho(visit);
-  const keys = who.found.flatMap(({ actor, name }) =>
-    actor.startsWith('key:') ? [[actor.slice(4), name] as const] : [],
-  );
-  const names = new Map([...(await readKeyNames(visit, [{ actor: 'key:' }], 'actor')), ...keys]);
+  const found = new Map(who.found.map(({ actor, name }) => [actor, name]));
+  const withNames = async (rows: readonly { actor: string }[]): Promise<ActorNames> =>
+    new Map([...found, ...(await readActorNames(visit, rows, 'actor'))]);
+  const chosen = query.get('actor');
   return {
     path: '/admin/audit',
     fixed: {
@@ -112,10 +120,12 @@ async function auditList(visit: PageRequest): Promise<List<AuditRecord>> {
       // Until one is chosen, no records are shown.
       ...(who.typed !== '' && { actor: 'to be chosen' }),
     },
-    filters: filtersFor(names, who, query),
+    filters: filtersFor(await withNames(chosen === null ? [] : [{ actor: chosen }]), who, query),
     hasDays: true,
     above: () => chooseWho(query, who),
-    show: (rows, sort) => records(rows, { names, scopes: person.scopes }, sort),
+    async show(rows, sort) {
+      return records(rows, { names: await withNames(rows), scopes: person.scopes }, sort);
+    },
     note: 'Records are never changed or deleted.',
   };
 }
@@ -128,7 +138,7 @@ interface OneRequest {
 
 function records(
   rows: readonly AuditRecord[],
-  { names, scopes }: { names: KeyNames; scopes: ReadonlySet<string> },
+  { names, scopes }: { names: ActorNames; scopes: ReadonlySet<string> },
   sort: Sorting,
 ): Html {
   const narrowed = (name: string, value: string, text = value) =>

@@ -1,7 +1,7 @@
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type KeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
 import { confirmation, once, problem, reason, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
@@ -166,7 +166,7 @@ const sumsText = ({ totals }: BatchSummary): string =>
   totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
 
 /** The list of batches. */
-export function batchTable(rows: readonly BatchSummary[], names: KeyNames, sort: Sorting): Html {
+export function batchTable(rows: readonly BatchSummary[], names: ActorNames, sort: Sorting): Html {
   return table<BatchSummary>(
     'Files that were sent',
     [

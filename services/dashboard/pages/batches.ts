@@ -10,7 +10,7 @@ import { NumberText, plainMoney } from '#libs/contracts/money.ts';
 import { listViolations } from '#libs/contracts/violations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
-import { readKeyNames } from '../html/actors.ts';
+import { readActorNames } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { enteredIdempotencyKey } from '../html/forms.ts';
@@ -90,7 +90,7 @@ const sentFiles = (visit: PageRequest, above: Html): List<BatchSummary> => ({
   path: '/batches',
   pageSize: 20,
   above: () => above,
-  show: async (rows, sort) => batchTable(rows, await readKeyNames(visit, rows, 'actor'), sort),
+  show: async (rows, sort) => batchTable(rows, await readActorNames(visit, rows, 'actor'), sort),
 });
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */

@@ -16,7 +16,7 @@ import {
 } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
-import { type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
 import { minorOf } from '../html/amounts.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
@@ -48,7 +48,7 @@ export function addBooks(app: FastifyInstance): void {
       api.get<Operations>('/admin/operations'),
     ]);
     const last = operations.data.last_verification;
-    const names = await readKeyNames({ api, person }, last ? [last] : [], 'requested_by');
+    const names = await readActorNames({ api, person }, last ? [last] : [], 'requested_by');
     // The trial balance reads all accounts, so the page does not wait for it.
     const [balance, postings] = [
       loaded('balance', balanceUrl, 'Trial balance'),
@@ -82,7 +82,7 @@ const results: Record<Verification['state'], string> = {
 
 const verdicts = { running: 'info', passed: 'success', broken: 'error', interrupted: 'warning' } as const;
 
-function verification(last: Verification | null, names: KeyNames, { csrf }: Person): Html {
+function verification(last: Verification | null, names: ActorNames, { csrf }: Person): Html {
   return html`${
     last === null
       ? html`<p role="status">The entries have not been checked yet.</p>`

@@ -6,7 +6,7 @@ import { plusDays } from '#libs/contracts/times.ts';
 import { bankDay, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, known } from '../api.ts';
-import { readKeyNames, showActor } from '../html/actors.ts';
+import { readActorNames, showActor } from '../html/actors.ts';
 import { amountBetween } from '../html/amounts.ts';
 import {
   addFormPage,
@@ -286,7 +286,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
   if (!isDay(day)) return notADay(day);
   try {
     const { data } = await api.get<DayClosing>(`/admin/day-closings/${day}`);
-    const names = await readKeyNames(visit, [data], 'closed_by');
+    const names = await readActorNames(visit, [data], 'closed_by');
     const after = await known(readClosed(visit));
     return {
       title,

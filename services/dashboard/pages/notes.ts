@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Note } from '#libs/contracts/notes.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { readKeyNames, showActor } from '../html/actors.ts';
+import { readActorNames, showActor } from '../html/actors.ts';
 import { addFormPage, enteredIdempotencyKey, type Form, once, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
@@ -17,7 +17,7 @@ const latest = 3;
 const notesUrl = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
 
 async function noteList(visit: PageRequest, rows: readonly Note[]): Promise<Html> {
-  const names = await readKeyNames(visit, rows, 'actor');
+  const names = await readActorNames(visit, rows, 'actor');
   if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
   return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${showActor(actor, names)}, ${showTime(created_at)}</small></li>`)}</ul>`;
 }

@@ -50,7 +50,12 @@ async function start({
     async finish() {
       if (fault) throw new SignInFailed(fault, 'no');
       const token = hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read', ...claims });
-      return { token, name: 'Ada', expiresInMs: 60_000 };
+      return {
+        token,
+        idToken: hs256Token({ sub: 'ada', aud: 'dashboard', name: 'Ada Lovelace' }),
+        name: 'Ada',
+        expiresInMs: 60_000,
+      };
     },
   };
   const app = Fastify();

@@ -88,8 +88,8 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     begunHere.clear(reply);
     try {
       const login = readLogin(begunHere.read(request.headers));
-      const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
-      const begun = await begin(request, person.token);
+      const { idToken, ...person } = await issuer.finish(new URL(request.url, deps.publicUrl), login);
+      const begun = await begin(request, person.token, idToken);
       const earlier = sessions.read(cookie.read(request.headers) ?? '');
       // A form that this person opened before, in another tab, is accepted, so nothing entered is lost.
       const csrf = earlier?.actor === begun.actor ? earlier.csrf : undefined;
@@ -130,10 +130,13 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   });
 
   /** Reports the sign-in, and returns the session's id with the person of the token. */
-  async function begin(request: FastifyRequest, token: string) {
+  async function begin(request: FastifyRequest, token: string, idToken: string | undefined) {
     try {
       const session_id = sessions.newId();
-      const { data } = await callApi(request, token).post<SignIn>('/admin/sign-ins', { session_id });
+      const { data } = await callApi(request, token).post<SignIn>('/admin/sign-ins', {
+        session_id,
+        ...(idToken !== undefined && { id_token: idToken }),
+      });
       return { id: session_id, actor: data.actor, scopes: data.scopes.join(' ') };
     } catch (error) {
       if (!(error instanceof ApiRefused)) throw error;

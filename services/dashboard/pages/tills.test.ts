@@ -43,6 +43,7 @@ const closed = {
   closed_by: open.actor,
 };
 const day = { actor: open.actor, on: '2026-01-02', totals: [], refused: 0, batch_items: 0, customers: [] };
+const names = ok([{ actor: `jwt:${issuer}|bea`, name: 'Bea Boss' }]);
 const sent = (name: string) =>
   made.sent
     .filter(({ headers }) => headers['ce_type'] === `corebanking.command.${name}.v1`)
@@ -173,4 +174,11 @@ describe('a till', () => {
     expect(text(list)).toMatch(/−10\.00 KES lost &lt;b&gt;/);
     expect((await made.signedIn('books:read').get('/admin/ui/tills.csv')).body).toContain('"KES -10.00"');
   });
+});
+
+it('a till that another person has closed says who, by name, in the list and on its page', async () => {
+  const by = { ...closed, closed_by: `jwt:${issuer}|bea` };
+  answers = { list_tills: ok({ items: [by] }), get_till: ok(by), list_staff_names: names };
+  for (const page of ['', `/${till_id}`])
+    expect((await made.signedIn('books:read').get(`/admin/ui/tills${page}`)).body).toContain('>Bea Boss</span>');
 });

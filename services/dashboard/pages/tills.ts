@@ -5,7 +5,7 @@ import type { Till, TillBalance } from '#libs/contracts/tills.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { actorText, showActor } from '../html/actors.ts';
+import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedLimit } from '../html/amounts.ts';
 import {
   addFormPage,
@@ -37,7 +37,8 @@ export function addTills(app: FastifyInstance): void {
   addFormPage(app, `${tillsUrl}/open`, { title: 'Open your till', scope }, { draw: drawOpening, take: open });
   addPage(app, `${tillsUrl}/:till_id`, { title: 'Till', scope: null }, async (visit) => {
     const till = await readTill(visit);
-    return { title: `Till of ${actorText(till.actor)}`, content: tillPage(visit, till) };
+    const names = await readActorNames(visit, [till], 'actor', 'closed_by');
+    return { title: `Till of ${actorText(till.actor, names)}`, content: tillPage(visit, till, names) };
   });
   addFormPage(app, `${tillsUrl}/:till_id/close`, { title: 'Close a till', scope }, { draw: drawClosing, take: close });
 }
@@ -194,15 +195,15 @@ const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference'
     ? toned('good', 'done', moneyText(difference, currency))
     : toned('bad', 'warning', `${difference.startsWith('-') ? '' : '+'}${moneyText(difference, currency)}`);
 
-function tillPage({ query, actor, person }: PageRequest, till: Till): Html {
+function tillPage({ query, actor, person }: PageRequest, till: Till, names: ActorNames): Html {
   const { till_id, opened_at, opening, closed_at, closed_by, balances, reason } = till;
   const mayClose = person.scopes.has(scope) && (till.actor === actor || person.scopes.has('books:read'));
   const times: Fact[] = [
-    ['Person', showActor(till.actor)],
+    ['Person', showActor(till.actor, names)],
     ['Opened', showTime(opened_at)],
     ['Closed', closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)],
     ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
-    ['Closed by', closed_by !== null && closed_by !== till.actor && showActor(closed_by)],
+    ['Closed by', closed_by !== null && closed_by !== till.actor && showActor(closed_by, names)],
     ['Reason', reason],
   ];
   const count = (title: string, field: 'cash_in' | 'cash_out') =>
@@ -249,12 +250,12 @@ function tillList(visit: PageRequest): List<Till> {
         : []),
       { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
     ],
-    show: tillTable,
+    show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort),
     note: 'A till has the deposits and withdrawals that its person posted while it was open; payments from files are in none.',
   };
 }
 
-const tillTable = (rows: readonly Till[], sort: Sorting): Html =>
+const tillTable = (rows: readonly Till[], names: ActorNames, sort: Sorting): Html =>
   table<Till>(
     'Tills',
     [
@@ -263,10 +264,13 @@ const tillTable = (rows: readonly Till[], sort: Sorting): Html =>
         sort,
         show: ({ till_id, opened_at }) => html`<a href="${tillsUrl}/${till_id}">${showTime(opened_at)}</a>`,
       },
-      { title: 'Person', show: ({ actor }) => showActor(actor) },
+      { title: 'Person', show: ({ actor }) => showActor(actor, names) },
       {
         title: 'Closed',
-        show: ({ closed_at }) => (closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)),
+        show: ({ actor, closed_at, closed_by }) =>
+          closed_at === null
+            ? toned('info', 'going', 'Open')
+            : html`${showTime(closed_at)}${closed_by !== null && closed_by !== actor && html`<br><span class="quiet">by ${showActor(closed_by, names)}</span>`}`,
       },
       {
         title: 'Difference',

@@ -13,7 +13,6 @@ import { cashBars } from './cash-bars.ts';
 import { counterScopes } from './counter.ts';
 import { startForm } from './counter-views.ts';
 import { showSwitchedOff } from './operations.ts';
-import { tillsUrl } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';
 import { showYourDay } from './your-day.ts';
 
@@ -38,7 +37,8 @@ export function addToday(app: FastifyInstance): void {
     const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
 <h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
 <h2>Cash by day</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
-<p><a href="${url}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a> <a href="${tillsUrl}">Tills</a></p>`;
+<p class="quiet">Here is all cash, also of payment files and of programs, which is in no till.</p>
+<p><a href="${url}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a></p>`;
     return refreshed('today', shownAt, 30, now, content);
   });
 }
@@ -151,14 +151,23 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
   )}`;
 }
 
+const yourDayUrl = '/admin/ui/your-day';
+
+/** The person's own day, which the first page loads, so that its search is there at once. */
+export function addYourDay(app: FastifyInstance): void {
+  addPage(app, yourDayUrl, { title: 'Your day', scope: counterScopes }, async (visit) => ({
+    content: html`<div id="your-day">${await showYourDay(visit)}</div>`,
+  }));
+}
+
 /** The first page: the search of the counter and the person's own day, the bank's day, or the sections for those who see neither. */
 export function addHome(app: FastifyInstance): void {
-  addPage(app, '/admin/ui', { title: 'Home', scope: null }, async (visit) => {
+  addPage(app, '/admin/ui', { title: 'Home', scope: null }, (visit) => {
     const { scopes } = visit.person;
     const [isClerk, seesBooks] = [hasAny(scopes, counterScopes), scopes.has('books:read')];
     const sections = visibleSections(scopes).filter((section) => section.url !== '/admin/ui');
     return {
-      content: html`${isClerk && html`${startForm('')}${await showYourDay(visit)}`}
+      content: html`${isClerk && html`${startForm('')}${loaded('your-day', yourDayUrl, 'Your day')}`}
 ${seesBooks && loaded('today', url, 'The day so far')}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 ${

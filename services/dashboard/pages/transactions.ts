@@ -7,7 +7,7 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankTime, moneyText, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import { actorText, type KeyNames, readKeyNames, showActor } from '../html/actors.ts';
+import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
@@ -135,7 +135,7 @@ async function showEvents(
   if (!person.scopes.has('audit:read')) return html``;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
-    return showTimeline(data, await readKeyNames({ api, person }, [data.request], 'actor'));
+    return showTimeline(data, await readActorNames({ api, person }, [data.request], 'actor'));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
     return html`<p role="status">It has no timeline.</p>`;
@@ -146,7 +146,10 @@ type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
 
 /** The history of a transaction: request, command, entries on both sides, events. */
-function showTimeline({ transaction, request, command, booked_at, entries, events }: Timeline, names: KeyNames): Html {
+function showTimeline(
+  { transaction, request, command, booked_at, entries, events }: Timeline,
+  names: ActorNames,
+): Html {
   return html`<h2>Timeline</h2><ol class="timeline">
 <li><h3>Request</h3>${facts([
     ['Accepted', moment(request.accepted_at, request.accepted_at)],
@@ -304,7 +307,15 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, party: Part
   const shown = rows.filter(({ transfer_id, direction }) => transfer_id === undefined || direction === 'debit');
   const currencies = new Set(shown.map(({ currency }) => currency));
   const [only] = currencies.size === 1 ? currencies : [];
-  const total = totalText(shown.filter(({ status }) => status === 'Completed'));
+  const completed = Map.groupBy(
+    shown.filter(({ status }) => status === 'Completed'),
+    ({ counterparty_account_id, direction }) =>
+      counterparty_account_id !== undefined ? 'between accounts' : direction === 'credit' ? 'in' : 'out',
+  );
+  const totals = (['in', 'out', 'between accounts'] as const).flatMap((way) => {
+    const rowsOfWay = completed.get(way);
+    return rowsOfWay ? [html`${way} <strong>${totalText(rowsOfWay)}</strong>`] : [];
+  });
   return html`${table<Transaction>(
     'Transactions',
     [
@@ -329,7 +340,7 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, party: Part
     ],
     shown,
     emptyState(nothingFound, { href: transactionsUrl, text: 'Clear the filters' }),
-  )}${shown.length > 1 && total !== '' && html`<p class="totals">Completed on this page: <strong>${total}</strong></p>`}`;
+  )}${shown.length > 1 && totals.length > 0 && html`<p class="totals">Completed on this page: ${totals.map((total, i) => html`${i > 0 && '; '}${total}`)}</p>`}`;
 }
 
 /** The transactions of one account. */

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Delivery, deliveryStatus, type Webhook } from '#libs/contracts/webhooks.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { inTurns, known } from '../api.ts';
-import { readKeyNames, showActor } from '../html/actors.ts';
+import { readActorNames, showActor } from '../html/actors.ts';
 import {
   addFormPage,
   descriptionField,
@@ -246,7 +246,7 @@ ${facts([
   ],
   [
     'Created',
-    html`${showFullTime(webhook.created_at)} by ${showActor(created_by, await readKeyNames(visit, [webhook], 'created_by'))}`,
+    html`${showFullTime(webhook.created_at)} by ${showActor(created_by, await readActorNames(visit, [webhook], 'created_by'))}`,
   ],
   ['Id', idText(webhook_id)],
 ])}

@@ -72,7 +72,7 @@ async function showRequests(visit: PageRequest, requests: readonly Approval[]): 
       ? html`<p class="quiet">None of your actions needed a second person.</p>`
       : html`<ul class="plain">${requests.map(
           (request) =>
-            html`<li>${pill(request.outcome?.status === 'error' ? 'Failed' : request.status)} <a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a> <span class="quiet">${showTime(request.decided_at ?? request.requested_at)}${request.reason !== null && html`: ${request.reason}`}</span></li>`,
+            html`<li>${request.outcome?.status === 'error' ? pill('Failed', 'Refused when it was carried out') : pill(request.status)} <a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a> <span class="quiet">${showTime(request.decided_at ?? request.requested_at)}${request.decided_by_name !== undefined && ` by ${request.decided_by_name}`}${request.reason !== null && html`: ${request.reason}`}</span></li>`,
         )}</ul><p><a href="${approvalsUrl}/mine">All your requests</a></p>`
   }</section>`;
 }

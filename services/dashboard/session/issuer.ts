@@ -105,6 +105,7 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, scop
           ) ?? '';
         return {
           token: answer.access_token,
+          idToken: answer.id_token,
           name: name.slice(0, 100),
           expiresInMs: (answer.expiresIn() ?? defaultExpiryS) * 1000,
         };

@@ -20,6 +20,8 @@ export interface AccessToken {
   id: string;
   /** The person and the OAuth client. */
   owner: string;
+  /** The OAuth client that requested the token; undefined: the token does not say. */
+  client?: string | undefined;
   issuedMs: number;
   /** The time from which the token is refused anyway. */
   expiresMs: number;

@@ -80,6 +80,8 @@ const table: Record<string, string[]> = {
   'GET /admin/posting-totals': ['books:read'],
   'GET /admin/cash-days': ['books:read'],
   'GET /admin/approval-rules': [],
+  // Persons only.
+  'GET /admin/staff-names': [],
   // Of another person: books:read.
   'GET /admin/staff-day': [],
   'GET /tills': [],
@@ -125,6 +127,7 @@ const ofTheBank = [
 /** The other endpoints that refuse a credential bound to one client. */
 const notForBound = [
   'GET /admin/approval-rules',
+  'GET /admin/staff-names',
   'GET /admin/staff-day',
   'GET /tills',
   'GET /tills/:till_id',

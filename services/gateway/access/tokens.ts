@@ -169,8 +169,10 @@ async function verifyToken(
     const caller = toCaller(options, claims, payload);
     if (!caller) return undefined;
     const id = createHash('sha256').update(token).digest('base64url');
-    const owner = `${caller.actor}|${clientIn(claims) ?? ''}`;
-    return { ...caller, token: { id, owner, issuedMs: iat * 1000, expiresMs: (exp + skewS) * 1000 } };
+    const named = clientIn(claims);
+    const owner = `${caller.actor}|${named ?? ''}`;
+    const client = typeof named === 'string' ? named : undefined;
+    return { ...caller, token: { id, owner, client, issuedMs: iat * 1000, expiresMs: (exp + skewS) * 1000 } };
   } catch (error) {
     // @fastify/jwt wraps what the key function throws.
     const { originalError = error } = error as { originalError?: unknown };

@@ -30,7 +30,7 @@ import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { toOrigin } from './request.ts';
 import { search } from './search.ts';
 import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
-import { readStaffDay, readTill, readTills } from './staff.ts';
+import { readStaffDay, readStaffNames, readTill, readTills } from './staff.ts';
 import { statementHandler } from './statement-forms.ts';
 import { isStream, streamHandler } from './streams.ts';
 import { readEvents } from './webhooks.ts';
@@ -163,6 +163,7 @@ const composed: { [N in EndpointName]?: Ask } = {
   list_approvals: readApprovals,
   get_approval: readApproval,
   get_staff_day: readStaffDay,
+  list_staff_names: readStaffNames,
   get_approval_rules: readApprovalRules,
   get_till: readTill,
   list_tills: readTills,

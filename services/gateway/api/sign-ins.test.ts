@@ -34,7 +34,7 @@ describe('a sign-in', () => {
     const answer = await post('/admin/sign-ins', { session_id }, { ...ada(), 'x-forwarded-for': '203.0.113.7' });
     expect(answer).toEqual({
       status: 200,
-      body: { status: 'success', data: { session_id, actor, scopes: ['clients:read'] } },
+      body: { status: 'success', data: { session_id, actor, name: null, scopes: ['clients:read'] } },
     });
     expect(await records()).toMatchObject([
       { actor, action: 'sign_in', outcome: 'success', resource_id: session_id, address: '203.0.113.7' },
@@ -50,6 +50,38 @@ describe('a sign-in', () => {
     expect(await requestStatus(old)).toBe(200);
     expect((await post('/admin/sign-ins', { session_id }, next)).status).toBe(200);
     expect([await requestStatus(old), await requestStatus(other), await requestStatus(next)]).toEqual([401, 200, 200]);
+  });
+
+  describe('with an ID token', () => {
+    const idToken = (claims: Record<string, unknown> = {}) => hs256Token({ sub: 'ada', aud: 'dashboard', ...claims });
+    test.each([
+      ['its name', { name: 'Ada Lovelace', preferred_username: 'ada' }, 'Ada Lovelace'],
+      ['its user name, if it has no name', { name: ' ', preferred_username: 'ada' }, 'ada'],
+      ['no controls, and 100 characters', { name: `\u202eA\u0000${'é'.repeat(120)}` }, `A${'é'.repeat(99)}`],
+    ])('takes %s, and gives it to accounts beside the record', async (_what, claims, name) => {
+      // contract: audit-16
+      const { post, records } = await start();
+      const { body } = await post('/admin/sign-ins', { session_id, id_token: idToken(claims) }, ada());
+      expect(body.data.name).toBe(name);
+      expect(await records()).toMatchObject([{ actor, action: 'sign_in', actor_name: name, details: {} }]);
+    });
+
+    test.each<[string, string]>([
+      ['of another person', idToken({ sub: 'eve', name: 'Ada' })],
+      ['of another OAuth client', idToken({ aud: 'cli', name: 'Ada' })],
+      ['of another issuer', idToken({ iss: 'https://other.example', name: 'Ada' })],
+      ['that has expired', idToken({ exp: now() - 60, name: 'Ada' })],
+      ['with another signature', `${idToken({ name: 'Ada' }).slice(0, -4)}AAAA`],
+      ['without a name', idToken()],
+      ['that is none', 'nonsense'],
+    ])('%s, takes no name, and is a sign-in', async (_what, id_token) => {
+      // contract: audit-16
+      const { post, records } = await start();
+      const { status, body } = await post('/admin/sign-ins', { session_id, id_token }, ada());
+      expect([status, body.data.name]).toEqual([200, null]);
+      const [record, ...more] = await records();
+      expect([record.action, 'actor_name' in record, more]).toEqual(['sign_in', false, []]);
+    });
   });
 
   test('without a valid token counts as a failed sign-in of its address, and is limited', async () => {

@@ -3,6 +3,7 @@ import { endpoints, queryNames } from '#libs/contracts/endpoints.ts';
 import { violated } from '#libs/contracts/violations.ts';
 import { type AccessToken, type Caller, listScopes } from '../access/caller.ts';
 import type { EndedTokens } from '../access/ended-tokens.ts';
+import type { ReadDisplayName } from '../access/id-tokens.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
 import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import { send } from './answer.ts';
@@ -19,6 +20,7 @@ import type { Handler } from './routes.ts';
 export interface SignInDependencies {
   auditRecords: AuditRecords;
   endedTokens: Pick<EndedTokens, 'end' | 'endEarlier'>;
+  readDisplayName: ReadDisplayName;
 }
 
 /** Returns the caller and the access token of a person. Throws a Refused for a key, a machine, or a customer. */
@@ -51,15 +53,23 @@ export const signInHandlers = {
    * 503.
    */
   sign_in:
-    ({ auditRecords, endedTokens }: SignInDependencies): Handler =>
+    ({ auditRecords, endedTokens, readDisplayName }: SignInDependencies): Handler =>
     async (request, reply) => {
-      const { session_id } = parseFields(endpoints.sign_in.body, request.body ?? {});
+      const { session_id, id_token } = parseFields(endpoints.sign_in.body, request.body ?? {});
       const { caller, token } = requirePerson(request);
       const { actor } = caller;
-      const act = { actor, action: 'sign_in', resource_id: session_id, outcome: 'success' as const, details: {} };
+      const name = id_token === undefined ? null : await readDisplayName(id_token, caller);
+      const act = {
+        actor,
+        action: 'sign_in',
+        resource_id: session_id,
+        outcome: 'success' as const,
+        details: {},
+        ...(name !== null && { actor_name: name }),
+      };
       await recordOrRefuse(auditRecords, request, act);
       await publishedOrRefused(endedTokens.endEarlier(token));
-      send(reply, 200, { session_id, actor, scopes: listScopes(caller) });
+      send(reply, 200, { session_id, actor, name, scopes: listScopes(caller) });
     },
   /** Never waits for its audit record, because a token that should end must not remain usable for want of one. */
   sign_out:

@@ -21,6 +21,12 @@ function requirePerson({ actor: self, scopes }: Caller, actor: unknown): string 
   throw refuseViolations([{ field: 'actor', code: 'validation_failed', message }]);
 }
 
+/** The names of colleagues are for people, not for programs. */
+export function readStaffNames(input: ReadInput, deps: ReadDependencies): Promise<unknown> {
+  if (!input.origin.caller.isStaff) throw refuse('insufficient_scope', 'only a person of the bank can do this');
+  return readOne('list_staff_names', input, deps);
+}
+
 export async function readStaffDay(input: ReadInput, deps: ReadDependencies): Promise<StaffDay> {
   const { query, origin } = input;
   const actor = requirePerson(origin.caller, query['actor']);

@@ -5,6 +5,7 @@ import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { auditId, isId, kindFromField } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { plainAddress, toNetwork } from '#libs/service/networks.ts';
 import { encodeNotice } from '../messages/encode.ts';
@@ -17,6 +18,8 @@ export type AuditRecords = ReturnType<typeof createAuditRecords>;
 /** Details are short facts, never personal data or secrets. */
 type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & {
   outcome: 'success' | ErrorCode;
+  /** The display name of a person who signs in. It is kept beside the record. */
+  actor_name?: string;
 };
 
 export interface AuditRecordsOptions {
@@ -56,7 +59,7 @@ export function createAuditRecords({
   const activities = new Activities();
   let underWay = 0;
   let timer: NodeJS.Timeout | undefined;
-  const send = async (record: AuditRecord): Promise<void> => {
+  const send = async (record: MessageData<'record_audit'>): Promise<void> => {
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records are already waiting`);
     underWay++;
     try {
@@ -72,7 +75,7 @@ export function createAuditRecords({
       underWay--;
     }
   };
-  const sendOrLog = (record: AuditRecord): Promise<void> =>
+  const sendOrLog = (record: MessageData<'record_audit'>): Promise<void> =>
     send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
   const publishSummary = async (summary: Summary, at: string): Promise<void> => {
     const published = publisher.publish(securityEvent(summary, at, prefix), { timeoutMs: publishTimeoutMs });
@@ -120,7 +123,7 @@ export function createAuditRecords({
   };
 }
 
-function toAuditRecord({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
+function toAuditRecord({ id, ip }: FastifyRequest, act: Act, nowMs: number): MessageData<'record_audit'> {
   return {
     audit_id: auditId(`gtw_${randomUUID()}`),
     created_at: new Date(nowMs).toISOString(),

@@ -1,0 +1,39 @@
+import { type AuditActor, type AuditRecord, splitPersons } from '#libs/contracts/audit.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+
+/** The display names with which people have signed in. They are never in the audit, which cannot be changed. */
+
+/** Keeps the names of sign-ins in the open transaction, the latest of each person, and returns the records without them. */
+export async function keepNames(
+  client: Queries,
+  given: readonly MessageData<'record_audit'>[],
+): Promise<AuditRecord[]> {
+  const latest = new Map<string, { actor: string; name: string; signed_in_at: string }>();
+  for (const { actor, actor_name: name, created_at: signed_in_at } of given)
+    if (name !== undefined && (latest.get(actor)?.signed_in_at ?? '') <= signed_in_at)
+      latest.set(actor, { actor, name, signed_in_at });
+  if (latest.size > 0)
+    await client.query(
+      `insert into staff_names select * from json_populate_recordset(null::staff_names, $1) order by actor
+       on conflict (actor) do update set name = excluded.name, signed_in_at = excluded.signed_in_at
+       where staff_names.signed_in_at <= excluded.signed_in_at`,
+      [JSON.stringify([...latest.values()])],
+    );
+  return given.map(({ actor_name: _, ...record }) => record);
+}
+
+/** Returns the SQL of the display name of the actor in this column; null if it is not known. */
+export const nameOf = (column: string): string => `(select n.name from staff_names n where n.actor = ${column})`;
+
+export async function listStaffNames(
+  { pool }: { pool: Queries },
+  { actors }: MessageData<'list_staff_names'>,
+): Promise<ReplyBody> {
+  const { rows } = await pool.query<AuditActor>(
+    'select actor, name from staff_names where actor = any($1) order by actor',
+    [splitPersons(actors)],
+  );
+  return { ok: true, data: rows };
+}
