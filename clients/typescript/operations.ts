@@ -96,6 +96,7 @@ export const operations = {
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
   listAuditActors: { method: 'GET', path: '/admin/audit/actors' },
+  listStaffNames: { method: 'GET', path: '/admin/staff-names' },
   listDeadLetters: { method: 'GET', path: '/admin/dead-letters', paged: 'items' },
   getDeadLetter: { method: 'GET', path: '/admin/dead-letters/:dead_letter_id' },
   redriveDeadLetter: { method: 'POST', path: '/admin/dead-letters/:dead_letter_id/redrive' },
@@ -730,10 +731,12 @@ export interface Approval {
     body: Record<string, unknown>;
   };
   requested_by: string;
+  requested_by_name?: string;
   requested_at: string;
   expires_at: string;
   status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
   decided_by: string | null;
+  decided_by_name?: string;
   decided_at: string | null;
   reason: string | null;
   outcome?: { status: 'success'; data: Record<string, unknown> } | {
@@ -756,10 +759,12 @@ export interface ApprovalWithKey {
     body: Record<string, unknown>;
   };
   requested_by: string;
+  requested_by_name?: string;
   requested_at: string;
   expires_at: string;
   status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
   decided_by: string | null;
+  decided_by_name?: string;
   decided_at: string | null;
   reason: string | null;
   outcome?: { status: 'success'; data: Record<string, unknown> } | {
@@ -1261,8 +1266,10 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<AuditRecord>;
-  /** List who acted, by name. Returns at most 100 of the persons and keys in the audit log whose name contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete name. Scope: audit:read. */
+  /** List who acted, by name. Returns at most 100 of the persons and keys in the audit log whose name or subject contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete subject or actor. Scope: audit:read. */
   listAuditActors(input?: { q?: string }, options?: CallOptions): Promise<AuditActor[]>;
+  /** List the display names of persons. For persons of the bank. Returns those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor. Any authenticated caller. */
+  listStaffNames(input: { actors: string }, options?: CallOptions): Promise<AuditActor[]>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
     topic?: 'ledger.commands.dlq' | 'ledger.batches.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq' | 'webhooks.commands.dlq' | 'webhooks.queries.dlq';
@@ -1300,10 +1307,11 @@ export interface Calls {
   approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
   /** Reject a request. Also requires the scope of the action. Scope: approvals:write. */
   rejectRequest(input: { approval_id: string; reason: string }, options?: CallOptions): Promise<Approval>;
-  /** Sign a person in. For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address. Any authenticated caller. */
-  signIn(input: { session_id: string }, options?: CallOptions): Promise<{
+  /** Sign a person in. For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. With the `id_token` of the same sign-in, the bank keeps its `name`, or `preferred_username`, for colleagues to see; one that cannot be verified, or is of another person or OAuth client, changes no name. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address. Any authenticated caller. */
+  signIn(input: { session_id: string; id_token?: string }, options?: CallOptions): Promise<{
     session_id: string;
     actor: string;
+    name: string | null;
     scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
   }>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
