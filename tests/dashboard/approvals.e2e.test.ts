@@ -43,6 +43,8 @@ describeInBrowser('approvals in the dashboard', () => {
       await manager.page.getByRole('cell', { name: 'Active', exact: true }).waitFor();
       await manager.page.getByText('the owner <b>called</b>', { exact: true }).first().waitFor();
       await manager.page.getByRole('row', { name: 'Reason fraud' }).waitFor();
+      // The officer has signed in with a name, which their ID token proved.
+      await manager.page.getByText('Olivia Officer', { exact: true }).waitFor();
       const asked = manager.page.locator('dd time').first();
       expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
       await expectFine(manager.page, 'approval');

@@ -732,3 +732,31 @@ test('reads name the persons who have signed in with a name, for the bank and no
   expect(JSON.stringify(bound)).not.toMatch(/Asker|Boss/);
   await bank.owner.query('delete from staff_names');
 });
+
+test('a request that sets values is asked once while it waits, also by two forms at once; one that posts, each time', async () => {
+  // contract: four-eyes-23
+  const account_id = newId('account');
+  const actor = `jwt:https://issuer.example|${newId('key')}`;
+  const setting = (method: string, limit = 500): ApprovalRequest => {
+    const request = requestReversal();
+    const body = { limits: { a: null, b: [limit] } };
+    return { ...request, request: { ...request.request, method, path: `/accounts/${account_id}/limits`, body } };
+  };
+  const ids = async (requests: ApprovalRequest[], by = actor) =>
+    (await Promise.all(requests.map((request) => ask(request, { actor: by, time: new Date().toISOString() })))).map(
+      (reply) => (reply as { data: Approval }).data.approval_id,
+    );
+  const [first, second] = await ids([setting('PUT'), setting('PUT')]);
+  expect(second).toBe(first);
+  const others = [
+    ...(await ids([setting('PUT', 501), setting('PATCH'), setting('POST'), setting('POST')])),
+    ...(await ids([setting('PUT')], bob)),
+  ];
+  expect(new Set([first, ...others]).size).toBe(6);
+  const repeated = setting('PUT');
+  expect(await ids([repeated])).toEqual([first]);
+  expect(await readAudits(repeated.approval_id)).toMatchObject([{ details: { equal_to: first } }]);
+  await bank.send('reject_request', verdict(first ?? '', { reason: 'no' }), { subject: first ?? '', actor: carol });
+  expect(await ids([repeated])).toEqual([first]);
+  expect(await ids([setting('PUT')])).not.toEqual([first]);
+});

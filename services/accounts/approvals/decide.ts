@@ -9,6 +9,7 @@ import { hasValidKey, isOneHand } from '../api-keys/key-store.ts';
 import { begun, createEvent, done, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
 import {
   type ApprovalRow,
+  findEqual,
   insertApproval,
   lockApproval,
   lockedWaiting,
@@ -27,8 +28,18 @@ export function approvalNotFound(id: string): Refusal {
   return refusal('approval_not_found', `approval ${id} not found`);
 }
 
+/** The methods of requests that have the same result if they are carried out twice. */
+const setsValues = new Set(['PUT', 'PATCH']);
+
 export async function requestApproval({ client, context, now }: Writing, request: ApprovalRequest): Promise<Outcome> {
-  if ((await lockedWaiting(client, context.actor, now)) >= maxWaitingApprovals)
+  const waiting = await lockedWaiting(client, context.actor, now);
+  // A form that was sent twice, or a second tab. A posting may be meant twice, and has its Idempotency-Key.
+  const equal = setsValues.has(request.request.method) && (await findEqual(client, context.actor, request, now));
+  if (equal) {
+    const { action, approval_id } = equal;
+    return done(toApproval(equal, now), [], { action, operation: equal.request.operation, equal_to: approval_id });
+  }
+  if (waiting >= maxWaitingApprovals)
     return refused(
       refusal('rate_limited', `${maxWaitingApprovals} requests of this caller wait for an approval, and no more may`),
     );

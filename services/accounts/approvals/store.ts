@@ -70,6 +70,21 @@ export async function lockedWaiting(client: Queries, actor: string, now: string)
   return rows[0]?.waiting ?? 0;
 }
 
+/** Returns the approval of this caller that is waiting for the same request. */
+export async function findEqual(
+  client: Queries,
+  actor: string,
+  { action, request }: Pick<ApprovalRequest, 'action' | 'request'>,
+  now: string,
+): Promise<ApprovalRow | undefined> {
+  const { rows } = await client.query<ApprovalRow>(
+    `select ${approvalColumns} from approvals where requested_by = $1 and status = 'Waiting' and expires_at > $2
+     and action = $3 and request::jsonb = $4::jsonb order by requested_at, approval_id limit 1`,
+    [actor, now, action, JSON.stringify(request)],
+  );
+  return rows[0];
+}
+
 export function findApproval(db: Queries, id: string): Promise<NamedRow | undefined> {
   return rowById(db, 'approval', id, `select ${namedColumns} from approvals where approval_id = $1`);
 }

@@ -81,6 +81,6 @@ async function requestApproval(
       ? new Refused(unavailable)
       : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined, approvalUrl(approval_id));
   if (!outcome.replayed) return { kind: 'approval', approval: outcome.data, plan, replayed: false };
-  const { approval } = await findApproval(approval_id, origin, forwarder);
+  const { approval } = await findApproval(outcome.data.approval_id, origin, forwarder);
   return { kind: 'approval', approval, plan, replayed: true };
 }
