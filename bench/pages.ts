@@ -8,8 +8,8 @@ import { generateData } from './growth-data.ts';
 
 /**
  * `node bench/pages.ts`: measures the time to the first byte of every page of the dashboard, on a bank that `npm start`
- * runs. With --fill it first adds 100,000 clients and accounts and a million transactions, which are not removed. Fails
- * if a p95 is above 100 ms.
+ * runs. With --fill it first adds a million transactions (--transactions) and a tenth as many clients and accounts, which are not
+ * removed. Prints p50, p95, and maximum. Fails if a p95 is above 100 ms.
  */
 const { values: options } = parseArgs({
   options: {
@@ -17,10 +17,12 @@ const { values: options } = parseArgs({
     fill: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '40' },
     only: { type: 'string', default: '' },
+    transactions: { type: 'string', default: '1000000' },
   },
 });
 const goalMs = 100;
-const size = { accounts: 100_000, transactions: 1_000_000 };
+const transactions = Number(options.transactions);
+const size = { accounts: Math.ceil(transactions / 10), transactions };
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const { dashboard_url, database_url, dashboard_password } = JSON.parse(
@@ -83,7 +85,19 @@ function pagePaths(n: number): string[] {
   const counter = `/counter/${exampleId('acc', 'account', n)}`;
   const parts = ['', '/transactions', '/entries', '/holds', '/statement', '/history', '/freezing'];
   return [
-    ...['', '/today', '/clients', '/accounts', '/transactions', '/approvals/all', '/books', '/operations', '/audit'],
+    ...[
+      '',
+      '/your-day',
+      '/today',
+      '/tills',
+      '/clients',
+      '/accounts',
+      '/transactions',
+      '/approvals/all',
+      '/books',
+      '/operations',
+      '/audit',
+    ],
     ...['/operations/dead-letters', '/api-keys', '/api-keys/new', '/webhooks', '/counter', '/counter/batches'],
     ...['/transactions?status=Failed', '/books/postings', '/clients?q=amina+ot', '/find?q=amina+otieno'],
     ...[`/find?q=07${String(n).padStart(8, '0')}`, '/counter?q=amina+otieno', '/clients/new', '/accounts/new'],
@@ -119,7 +133,7 @@ for (const [name, all] of times) {
   const sorted = all.toSorted((a, b) => a - b);
   const at = (share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
   say(
-    `${(name || '/').padEnd(36)} p50 ${at(0.5).toFixed(0).padStart(5)} ms   p95 ${at(0.95).toFixed(0).padStart(5)} ms`,
+    `${(name || '/').padEnd(36)} p50 ${at(0.5).toFixed(0).padStart(5)} ms   p95 ${at(0.95).toFixed(0).padStart(5)} ms   max ${at(1).toFixed(0).padStart(5)} ms`,
   );
   if (at(0.95) > goalMs) process.exitCode = 1;
 }

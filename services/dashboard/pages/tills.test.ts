@@ -182,3 +182,28 @@ it('a till that another person has closed says who, by name, in the list and on 
   for (const page of ['', `/${till_id}`])
     expect((await made.signedIn('books:read').get(`/admin/ui/tills${page}`)).body).toContain('>Bea Boss</span>');
 });
+
+describe('the count at an opening', () => {
+  const before = { ...closed, till_id: `til_${'b'.repeat(32)}` };
+  const shown = async (tills: object[]) => {
+    answers = { list_tills: ok({ items: tills }), get_till: ok(open) };
+    return text((await made.signedIn('transactions:write').get(`/admin/ui/tills/${till_id}`)).body);
+  };
+
+  it('that is not the count of the closing before says so, by currency, on the page of the till alone', async () => {
+    const counted = { ...before, balances: [balance, { ...balance, currency: 'USD', counted: '7.00' }] };
+    const other = { ...counted, balances: [{ ...balance, counted: '5012.50' }] };
+    expect(await shown([open, counted])).toMatch(/Since the last closing −7\.00 USD/);
+    expect(await shown([open, other, counted])).toMatch(/Since the last closing −12\.50 KES/);
+    const asked = await made.signedIn('transactions:write').get('/admin/ui/tills/open');
+    expect(text(asked.body)).not.toMatch(/5012|12\.50|Since the last/);
+  });
+
+  it.each([
+    ['is the same', [open, before]],
+    ['is the first', [open]],
+    ['is not among the latest', [before]],
+  ])('that %s says nothing', async (_what, tills) => {
+    expect(await shown(tills)).not.toContain('Since the last closing');
+  });
+});

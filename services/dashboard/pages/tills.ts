@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import { isCurrency, plainMoney } from '#libs/contracts/money.ts';
+import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance } from '#libs/contracts/tills.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
-import { jsonNumber, type TypedAmount, typedLimit } from '../html/amounts.ts';
+import { jsonNumber, minorOf, type TypedAmount, typedLimit } from '../html/amounts.ts';
 import {
   addFormPage,
   enteredIdempotencyKey,
@@ -22,7 +22,7 @@ import { countText, type Fact, facts, notice, numeric, showTime, table, toned } 
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
-export const tillsUrl = '/admin/ui/tills';
+const tillsUrl = '/admin/ui/tills';
 const scope = 'transactions:write';
 
 export function addTills(app: FastifyInstance): void {
@@ -37,13 +37,43 @@ export function addTills(app: FastifyInstance): void {
   addFormPage(app, `${tillsUrl}/open`, { title: 'Open your till', scope }, { draw: drawOpening, take: open });
   addPage(app, `${tillsUrl}/:till_id`, { title: 'Till', scope: null }, async (visit) => {
     const till = await readTill(visit);
-    const names = await readActorNames(visit, [till], 'actor', 'closed_by');
-    return { title: `Till of ${actorText(till.actor, names)}`, content: tillPage(visit, till, names) };
+    const [names, moved] = await Promise.all([
+      readActorNames(visit, [till], 'actor', 'closed_by'),
+      readMovedBetween(visit, till),
+    ]);
+    return { title: `Till of ${actorText(till.actor, names)}`, content: tillPage(visit, till, names, moved) };
   });
   addFormPage(app, `${tillsUrl}/:till_id/close`, { title: 'Close a till', scope }, { draw: drawClosing, take: close });
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
+
+/** The most tills of a person among which the one before is sought. */
+const mostTills = 100;
+
+interface Moved {
+  currency: string;
+  /** What was counted when the till was opened, minus what was counted when the person's last one was closed. */
+  difference: string;
+}
+
+/**
+ * Returns where the count with which a till was opened is not that with which the person's one before was closed. Both are
+ * recorded. It is shown only afterwards: whoever counts must not know what is expected.
+ */
+async function readMovedBetween({ api }: PageRequest, till: Till): Promise<Moved[]> {
+  const theirs = new URLSearchParams({ actor: till.actor, limit: String(mostTills) });
+  const tills = (await known(api.get<Till[]>(`/tills?${theirs}`)))?.data ?? [];
+  const here = tills.findIndex(({ till_id }) => till_id === till.till_id);
+  const before = here < 0 ? undefined : tills[here + 1];
+  if (before === undefined) return [];
+  const currencies = new Set([...before.balances, ...till.opening].map(({ currency }) => currency));
+  return [...currencies].sort().flatMap((currency) => {
+    const counted = minorOf(till.opening.find((one) => one.currency === currency)?.amount ?? '0', currency);
+    const left = minorOf(before.balances.find((one) => one.currency === currency)?.counted ?? '0', currency);
+    return counted === left ? [] : [{ currency, difference: fromMinor(counted - left, currency) }];
+  });
+}
 
 /** Says on the first page whether the person's till is open, with the link to close it, or to open one. */
 export async function showYourTill({ api, actor }: PageRequest): Promise<Html> {
@@ -195,7 +225,7 @@ const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference'
     ? toned('good', 'done', moneyText(difference, currency))
     : toned('bad', 'warning', `${difference.startsWith('-') ? '' : '+'}${moneyText(difference, currency)}`);
 
-function tillPage({ query, actor, person }: PageRequest, till: Till, names: ActorNames): Html {
+function tillPage({ query, actor, person }: PageRequest, till: Till, names: ActorNames, moved: readonly Moved[]): Html {
   const { till_id, opened_at, opening, closed_at, closed_by, balances, reason } = till;
   const mayClose = person.scopes.has(scope) && (till.actor === actor || person.scopes.has('books:read'));
   const times: Fact[] = [
@@ -205,6 +235,11 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
     ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
     ['Closed by', closed_by !== null && closed_by !== till.actor && showActor(closed_by, names)],
     ['Reason', reason],
+    [
+      'Since the last closing',
+      moved.length > 0 &&
+        html`${moved.map((row) => html`${showDifference(row)} ${row.currency}<br>`)}<span class="quiet">counted at this opening, and not at the closing before</span>`,
+    ],
   ];
   const count = (title: string, field: 'cash_in' | 'cash_out') =>
     numeric<TillBalance>(
