@@ -27,6 +27,7 @@ function createFormats({ name, branch, address = [], timeZone, locale }: BankFor
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
+    minute: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'short' }),
     // A day is the same in every zone.
     day: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeZone: 'UTC' }),
     offset: of({ timeZoneName: 'shortOffset' }, 'en'),
@@ -62,6 +63,10 @@ function offsetText(iso: string): string {
 /** Shows a time to the second; with its offset from UTC if clocks show the same time twice, because they are set back. */
 export const timeText = (iso: string): string =>
   isRepeated(formats.timeZone, Date.parse(iso)) ? fullTimeText(iso) : clockText(iso);
+
+/** Shows a time to the minute; with seconds and its offset from UTC if clocks show the same time twice. */
+export const minuteText = (iso: string): string =>
+  isRepeated(formats.timeZone, Date.parse(iso)) ? fullTimeText(iso) : formats.minute.format(Date.parse(iso));
 
 /** Shows a time with its offset from UTC. */
 export const fullTimeText = (iso: string): string => `${clockText(iso)} ${offsetText(iso)}`;

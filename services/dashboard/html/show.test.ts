@@ -11,7 +11,7 @@ import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
 import { moneyText, setBankFormats } from '#libs/service/formats.ts';
 import { chartPoints, toDays } from '../pages/books.ts';
 import { pager } from './lists.ts';
-import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showTime, table } from './show.ts';
+import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showSecond, showTime, table } from './show.ts';
 import { statuses } from './statuses.ts';
 
 describe('formats of pages', () => {
@@ -26,10 +26,11 @@ describe('formats of pages', () => {
     expect(moneyText(decimal, currency)).toBe(shown);
   });
 
-  it('a time is shown to the second, with its exact value for machines; a missing one as a dash', () => {
+  it('a time is shown to the minute, with its exact value for machines; a missing one as a dash', () => {
     expect(showTime('2026-01-02T03:04:05.678Z').text).toBe(
-      '<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05</time>',
+      '<time datetime="2026-01-02T03:04:05.678Z" title="2026-01-02 03:04:05 UTC">2026-01-02 03:04</time>',
     );
+    expect(showSecond('2026-01-02T03:04:05.678Z').text).toContain('>2026-01-02 03:04:05</time>');
     expect(showTime(null).text).toContain('–');
   });
 

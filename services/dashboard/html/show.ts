@@ -1,16 +1,19 @@
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { amountText, bankDay, dayEndingAt, dayText, fullTimeText, timeText } from '#libs/service/formats.ts';
+import { amountText, bankDay, dayEndingAt, dayText, fullTimeText, minuteText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type IconName, icon } from './icons.ts';
 import { type Status, statuses, type Tone } from './statuses.ts';
 
 /** Shows values on pages. */
 
-/** Shows a time to the second in the bank's format, with UTC in its title; a dash for null. */
+/** Shows a time to the minute in the bank's format, with seconds and UTC in its title; a dash for null. */
 export function showTime(iso: string | null): Html {
-  return iso === null ? html`<span class="quiet">–</span>` : timeAs(timeText(iso), iso);
+  return iso === null ? html`<span class="quiet">–</span>` : timeAs(minuteText(iso), iso);
 }
+
+/** Shows a time to the second, where records are told apart by it. */
+export const showSecond = (iso: string): Html => timeAs(timeText(iso), iso);
 
 /** Shows how long ago it was, at most in hours, with the time in its title. */
 export function showAge(iso: string, now: number): Html {

@@ -6,7 +6,7 @@ import { type ActorNames, actorText, readActorNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { emptyState, idText, notice, resourceLink, showFullTime, showTime, table, toned } from '../html/show.ts';
+import { emptyState, idText, notice, resourceLink, showFullTime, showSecond, table, toned } from '../html/show.ts';
 import { actionGroups, actionText } from './audit-words.ts';
 
 const url = '/admin/ui/audit';
@@ -149,7 +149,7 @@ function records(
   return table<OneRequest>(
     'Audit records',
     [
-      { title: 'When', sort, show: ({ first }) => showTime(first.created_at) },
+      { title: 'When', sort, show: ({ first }) => showSecond(first.created_at) },
       {
         title: 'Who',
         show: ({ first: { actor, address } }) =>

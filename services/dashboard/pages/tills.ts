@@ -18,7 +18,7 @@ import {
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { countText, type Fact, facts, notice, numeric, showTime, table, toned } from '../html/show.ts';
+import { countText, emptyState, type Fact, facts, notice, numeric, showTime, table, toned } from '../html/show.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
@@ -320,5 +320,5 @@ const tillTable = (rows: readonly Till[], names: ActorNames, sort: Sorting): Htm
       { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
     ],
     rows,
-    'No till matches.',
+    emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' }),
   );

@@ -26,6 +26,7 @@ import {
   pill,
   showFullTime,
   showOptions,
+  showSecond,
   showTime,
   table,
   tags,
@@ -262,7 +263,7 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
   return table<Delivery>(
     'Deliveries',
     [
-      { title: 'Created', sort, show: ({ created_at }) => showTime(created_at) },
+      { title: 'Created', sort, show: ({ created_at }) => showSecond(created_at) },
       {
         title: 'Event',
         show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
@@ -290,5 +291,5 @@ function attemptList({ attempts }: Delivery): Html | string {
   const last = attempts.at(-1);
   if (!last) return 'none yet';
   if (attempts.length === 1) return html`${answerText(last)}, ${last.duration_ms} ms`;
-  return html`<details><summary>${attempts.length}, the last: ${answerText(last)}</summary><ol>${attempts.map((attempt) => html`<li>${showTime(attempt.attempted_at)}: ${answerText(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
+  return html`<details><summary>${attempts.length}, the last: ${answerText(last)}</summary><ol>${attempts.map((attempt) => html`<li>${showSecond(attempt.attempted_at)}: ${answerText(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
 }
