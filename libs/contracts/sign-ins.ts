@@ -12,8 +12,10 @@ const session_id = z.string().regex(/^ses_[0-9a-f]{32}$/, 'must be ses_ and 32 h
 const signInSchema = z.object({
   session_id: z.string(),
   actor: z.string(),
-  /** The display name that was taken from the ID token. */
-  name: z.string().nullable(),
+  name: z
+    .string()
+    .nullable()
+    .meta({ description: 'The display name from the ID token; null: there is none, or it was not verified' }),
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
 export type SignIn = z.infer<typeof signInSchema>;
@@ -108,7 +110,6 @@ export const endedTokenSchema = z.object({
 export const signInMeanings = {
   fields: {
     id_token: 'The ID token that the issuer gave the application with the access token',
-    'SignIn.name': 'The display name from the ID token; null: there is none, or it was not verified',
     session_id: "The application's id of the session: ses_ and 32 hexadecimal digits",
     'record_activity.action': 'export, or page: or form: with the path of what was refused',
     'record_activity.outcome': 'success for an export, otherwise why it was refused',

@@ -23,7 +23,9 @@ export const staffDaySchema = z.object({
       cash_out: money,
       cash_out_count: count,
       net_cash: money,
-      transferred: money,
+      transferred: money.meta({
+        description: `Transfers, repayments, captures to accounts, balances of a migration, and reversals of these or of what was no cash over the counter, ${meaning.inUnits}`,
+      }),
       transferred_count: count,
     }),
   ),
@@ -67,7 +69,6 @@ export const staffDayMeanings = {
     cash_out: `Withdrawals, captures in cash, payouts of Loans, and reversals of deposits, over the counter, ${meaning.inUnits}`,
     cash_out_count: 'Number of these postings',
     net_cash: 'cash_in minus cash_out',
-    'StaffDay.transferred': `Transfers, repayments, captures to accounts, balances of a migration, and reversals of these or of what was no cash over the counter, ${meaning.inUnits}`,
     transferred_count: 'Number of these operations',
     batch_items: 'Items of batches that the person sent, posted or refused; they are not cash over the counter',
     customers: `The last ${customersShown} customers on whose accounts the person has posted, among their latest ${customersAmong} postings; empty without transactions:read`,

@@ -11,7 +11,18 @@ import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
 import { moneyText, setBankFormats } from '#libs/service/formats.ts';
 import { chartPoints, toDays } from '../pages/books.ts';
 import { pager } from './lists.ts';
-import { emptyState, idLink, idTextLink, notice, pill, resourceLink, resourcePage, showSecond, showTime, table } from './show.ts';
+import {
+  emptyState,
+  idLink,
+  idTextLink,
+  notice,
+  pill,
+  resourceLink,
+  resourcePage,
+  showSecond,
+  showTime,
+  table,
+} from './show.ts';
 import { statuses } from './statuses.ts';
 
 describe('formats of pages', () => {

@@ -1,6 +1,14 @@
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { amountText, bankDay, dayEndingAt, dayText, fullTimeText, minuteText, timeText } from '#libs/service/formats.ts';
+import {
+  amountText,
+  bankDay,
+  dayEndingAt,
+  dayText,
+  fullTimeText,
+  minuteText,
+  timeText,
+} from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type IconName, icon } from './icons.ts';
 import { type Status, statuses, type Tone } from './statuses.ts';
