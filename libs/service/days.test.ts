@@ -50,12 +50,15 @@ function offsets(timeZone: string) {
 function listChanges(zone: string, from: number, to: number, precision: number): number[] {
   const offset = offsets(zone);
   const changes: number[] = [];
+  let atLow = offset(from);
   for (let low = from; low < to; low += 25 * dayMs) {
     let [before, after] = [low, low + 25 * dayMs];
-    if (offset(before) === offset(after)) continue;
+    const [atBefore, atAfter] = [atLow, offset(after)];
+    atLow = atAfter;
+    if (atBefore === atAfter) continue;
     while (after - before > precision) {
       const middle = before + Math.floor((after - before) / 2000) * 1000;
-      if (offset(middle) === offset(before)) before = middle;
+      if (offset(middle) === atBefore) before = middle;
       else after = middle;
     }
     changes.push(after);
@@ -72,27 +75,34 @@ function daysToTry(zone: string): string[] {
   return days.filter((ms) => ms >= begin).map((ms) => new Date(ms).toISOString().slice(0, 10));
 }
 
-it(`each day of ${zones.length} zones from 1970 to 2100 begins when the zone first shows it`, () => {
-  // contract: envelope-22
-  const skipped: string[] = [];
-  const wrong = zones.flatMap((zone) =>
-    daysToTry(zone).flatMap((day) => {
-      const start = Date.parse(startOfDay(zone, day));
-      const [before, shown] = [dayIn(zone, start - 1), dayIn(zone, start)];
-      if (shown > day && startOfDay(zone, day, 1) === startOfDay(zone, day)) skipped.push(`${zone} ${day}`);
-      else if (!(before < day && shown === day)) return [`${zone} ${day} begins ${startOfDay(zone, day)}`];
-      return [];
-    }),
-  );
-  expect(wrong).toEqual([]);
-  expect(skipped).toEqual([
-    'Pacific/Apia 2011-12-30',
-    'Pacific/Enderbury 1994-12-31',
-    'Pacific/Fakaofo 2011-12-30',
-    'Pacific/Kiritimati 1994-12-31',
-    'Pacific/Kwajalein 1993-08-21',
-  ]);
-});
+const skippedDays = [
+  'Pacific/Apia 2011-12-30',
+  'Pacific/Enderbury 1994-12-31',
+  'Pacific/Fakaofo 2011-12-30',
+  'Pacific/Kiritimati 1994-12-31',
+  'Pacific/Kwajalein 1993-08-21',
+];
+const regionOf = (zone: string) => zone.split('/', 1)[0] ?? zone;
+
+// One test for each region, because all zones together take longer than a test may on a machine that does other things.
+it.each([...Map.groupBy(zones, regionOf)])(
+  'each day from 1970 to 2100 in the zones of %s begins when the zone first shows it',
+  (region, zonesOfRegion) => {
+    // contract: envelope-22
+    const skipped: string[] = [];
+    const wrong = zonesOfRegion.flatMap((zone) =>
+      daysToTry(zone).flatMap((day) => {
+        const start = Date.parse(startOfDay(zone, day));
+        const [before, shown] = [dayIn(zone, start - 1), dayIn(zone, start)];
+        if (shown > day && startOfDay(zone, day, 1) === startOfDay(zone, day)) skipped.push(`${zone} ${day}`);
+        else if (!(before < day && shown === day)) return [`${zone} ${day} begins ${startOfDay(zone, day)}`];
+        return [];
+      }),
+    );
+    expect(wrong).toEqual([]);
+    expect(skipped).toEqual(skippedDays.filter((day) => regionOf(day) === region));
+  },
+);
 
 it('a time is repeated on both sides of each change that sets clocks back, and of no other', () => {
   const wrong = zones.flatMap((zone) =>
