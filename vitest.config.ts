@@ -2,13 +2,21 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The projects run one after the other. `unit` and `unit-kafka` (*.test.ts) need no servers;
- * `integration` (*.int.test.ts), and `e2e` and `e2e-stories` (*.e2e.test.ts, complete banks of several processes) get
- * a real Kafka and Postgres from tests/support/global-setup.ts. The numbers of workers suit two
- * cores: three end-to-end files, which start their own processes, use both of them all the time, and
- * three integration files only half, because they wait for sessions and leases to end.
+ * The kinds run one after the other. `unit*` (*.test.ts) needs no servers; `integration*` (*.int.test.ts), and `e2e*`
+ * (*.e2e.test.ts, complete banks of several processes) get a real Kafka and Postgres from
+ * tests/support/global-setup.ts. The numbers of workers suit two cores: three end-to-end files, which start their own
+ * processes, use both of them all the time, and three integration files only half, because they wait for sessions and
+ * leases to end.
+ *
+ * Modules are loaded once per worker, because loading them for each file took most of the time of most files.
  */
-const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const;
+const shared = {
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  pool: 'forks',
+  isolate: false,
+  env: { NODE_ENV: 'test' },
+} as const;
 const servers = ['tests/support/global-setup.ts'];
 const exclude = ['**/node_modules/**', '**/.local/**'];
 const notUnit = [...exclude, '**/*.int.test.ts', '**/*.e2e.test.ts'];
@@ -20,7 +28,17 @@ const e2e = {
   maxWorkers: 3,
   sequence: { groupOrder: 3 },
 } as const;
-const unit = { ...shared, include: ['**/*.test.ts'], maxWorkers: 2, maxConcurrency: 24 } as const;
+const unit = { ...shared, maxWorkers: 2, maxConcurrency: 24, sequence: { groupOrder: 1 } } as const;
+const integration = {
+  ...shared,
+  globalSetup: servers,
+  // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24 warns about.
+  execArgv: ['--disable-warning=TimeoutNegativeWarning'],
+  maxWorkers: 5,
+  sequence: { groupOrder: 2 },
+};
+/** These files need processes of their own: kafkajs is as published in some and patched in others, or they change the environment. */
+const apart = ['libs/kafka/**/*.int.test.ts', 'clients/consumer/*.int.test.ts', 'tests/failures/*.int.test.ts'];
 
 /** One story of each kind of user: newcomers, callers of the API, consumers of events, staff, operators. `npm test` runs them. */
 const stories = [
@@ -58,42 +76,13 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     projects: [
+      { test: { ...unit, name: 'unit', include: ['**/*.test.ts'], exclude: [...notUnit, 'libs/kafka/**'] } },
       {
-        // Modules are loaded once per worker, because loading them for each file took most of the
-        // time.
-        test: {
-          ...unit,
-          name: 'unit',
-          isolate: false,
-          exclude: [...notUnit, 'libs/kafka/**'],
-          sequence: { groupOrder: 1 },
-        },
+        // These compare kafkajs as published with its replacements, so they need separate processes.
+        test: { ...unit, name: 'unit-kafka', isolate: true, include: ['libs/kafka/**/*.test.ts'], exclude: notUnit },
       },
-      {
-        // These compare kafkajs as published with its replacements, so they need separate
-        // processes.
-        test: {
-          ...unit,
-          name: 'unit-kafka',
-          include: ['libs/kafka/**/*.test.ts'],
-          exclude: notUnit,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'integration',
-          include: ['**/*.int.test.ts'],
-          exclude,
-          globalSetup: servers,
-          // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24
-          // warns about.
-          execArgv: ['--disable-warning=TimeoutNegativeWarning'],
-          maxWorkers: 5,
-          sequence: { groupOrder: 2 },
-        },
-      },
+      { test: { ...integration, name: 'integration', include: ['**/*.int.test.ts'], exclude: [...exclude, ...apart] } },
+      { test: { ...integration, name: 'integration-apart', isolate: true, include: apart, exclude } },
       { test: { ...e2e, name: 'e2e-stories', include: stories, exclude } },
       { test: { ...e2e, name: 'e2e', include: ['**/*.e2e.test.ts'], exclude: [...exclude, ...stories] } },
     ],

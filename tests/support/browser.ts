@@ -60,6 +60,7 @@ export function useDashboard(world: World): Dashboard {
   const contexts: BrowserContext[] = [];
   const sessions = new Map<string, Awaited<ReturnType<BrowserContext['cookies']>>>();
   beforeAll(async () => {
+    seen.clear();
     browser = await chromium.launch({
       ...(executablePath === undefined ? {} : { executablePath }),
       args: ['--no-sandbox'],
@@ -185,7 +186,7 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
 /** The rules whose result depends on the size and the theme. */
 const looks = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
-/** The names of checked pages. A test that runs in several ways checks its pages once. */
+/** The names of the pages that this file has checked. A test that runs in several ways checks its pages once. */
 const seen = new Set<string>();
 
 /** If true, tasks are done, and pages are checked, in every combination of hand, size, and theme. */
