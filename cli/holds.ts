@@ -11,7 +11,7 @@ interface HoldOptions extends Names {
   expiresAt?: Date;
   to?: string;
   keepRest?: true;
-  status?: Hold['status'];
+  status?: 'Active' | 'Captured' | 'Released' | 'Expired';
   key?: string;
   json?: true;
 }

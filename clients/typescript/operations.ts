@@ -1,4 +1,4 @@
-// Made from the endpoints table by `npm run generate`; not to be edited.
+// Made from the OpenAPI document by `npm run generate`; not to be edited.
 import type { CallOptions, Lines, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
@@ -111,192 +111,293 @@ export const operations = {
   recordActivity: { method: 'POST', path: '/admin/activities' },
 } as const satisfies Record<string, Operation>;
 
-export type Client =
-  | {
-    client_id: string;
-    client_type: 'Retail';
-    first_name: string;
-    last_name: string;
-    email: string;
-    contact_number: string;
-    address: string | null;
-    erased_at?: string;
-    ussd_phone_number: string | null;
-    ussd_status: 'active' | 'inactive';
-    external_id?: string;
-    metadata?: Record<string, string>;
-    client_metadata?: Record<string, string>;
-    created_at: string;
-    updated_at: string;
-  }
-  | {
-    client_id: string;
-    client_type: 'Corporate';
-    company_name: string;
-    registration_number: string;
-    email: string;
-    contact_number: string;
-    address: string | null;
-    erased_at?: string;
-    external_id?: string;
-    metadata?: Record<string, string>;
-    client_metadata?: Record<string, string>;
-    created_at: string;
-    updated_at: string;
-  };
+/** One of the known values, or one that a newer bank has. */
+export type Open<Known extends string> = Known | (string & Record<never, never>);
 
-export interface Account {
-  account_id: string;
+export type CreateClientRequest = CreateRetailClientRequest | CreateCorporateClientRequest;
+
+export type CreateRetailClientRequest = {
+  client_type: 'Retail';
+  first_name: string;
+  last_name: string;
+  email: string;
+  contact_number: string;
+  address?: string | null;
+  ussd_phone_number?: string | null;
+  ussd_status?: 'active' | 'inactive';
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type CreateCorporateClientRequest = {
+  client_type: 'Corporate';
+  company_name: string;
+  registration_number: string;
+  email: string;
+  contact_number: string;
+  address?: string | null;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type UpdateClientRequest = {
+  first_name?: string;
+  last_name?: string;
+  company_name?: string;
+  registration_number?: string;
+  email?: string;
+  contact_number?: string;
+  address?: string | null;
+  ussd_phone_number?: string | null;
+  ussd_status?: 'active' | 'inactive';
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+  client_metadata?: Record<string, string> | null;
+};
+
+export type AddClientNoteRequest = { note: string };
+
+export type OpenAccountRequest = {
   client_id: string;
-  account_number: string;
   account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
   currency: string;
-  balance: number;
-  available_balance?: number;
+  initial_deposit?: number;
+  status?: 'Active' | 'Inactive' | 'Frozen';
+  account_number?: string | null;
+  migrated?: boolean;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+  client_metadata?: Record<string, string> | null;
+};
+
+export type ChangeAccountStatusRequest = {
   status: 'Active' | 'Inactive' | 'Frozen';
+  reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
+  note?: string | null;
+};
+
+export type SetAccountLimitsRequest = { minimum_balance?: number; per_transaction?: number; per_day_out?: number };
+
+export type AddAccountNoteRequest = { note: string };
+
+export type CreateTransactionRequest = {
+  account_id: string;
+  transaction_type: 'Deposit' | 'Withdrawal';
+  amount: number;
+  currency?: string | null;
+  description?: string | null;
+  reference?: string | null;
+  effective_date?: string | null;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type ReverseTransactionRequest = { reason: string; effective_date?: string | null; external_id?: string | null; metadata?: Record<string, string> | null };
+
+export type CreateTransferRequest = {
+  from_account_id: string;
+  to_account_id: string;
+  amount: number;
+  currency?: string | null;
+  description?: string | null;
+  effective_date?: string | null;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type PlaceHoldRequest = {
+  amount: number;
+  currency?: string | null;
+  description?: string | null;
+  reference?: string | null;
+  expires_at?: string | null;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type CaptureHoldRequest = {
+  amount?: number | null;
+  to_account_id?: string | null;
+  final?: boolean;
+  description?: string | null;
+  effective_date?: string | null;
+  external_id?: string | null;
+  metadata?: Record<string, string> | null;
+};
+
+export type CreateBatchRequest = { mode: 'independent' | 'atomic'; items: BatchItem[]; external_id?: string | null; metadata?: Record<string, string> | null };
+
+export type BatchItem = { transaction?: CreateTransactionRequest; transfer?: CreateTransferRequest };
+
+export type CreateWebhookRequest = { url: string; event_types: string[]; description?: string | null; ordering?: 'account' | 'none' };
+
+export type UpdateWebhookRequest = { url?: string; event_types?: string[]; description?: string | null; ordering?: 'account' | 'none'; status?: 'Active' | 'Paused' };
+
+export type RotateWebhookSecretRequest = { overlap_seconds?: number };
+
+export type ReplayWebhookRequest = { from: string; to?: string };
+
+export type CreateApiKeyRequest = {
+  name: string;
+  scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
+  expires_at?: string | null;
+  client_id?: string | null;
+  environment?: 'live' | 'test';
+};
+
+export type RotateApiKeyRequest = { overlap_seconds?: number };
+
+export type RevokeApiKeyRequest = { descendants?: boolean };
+
+export type CloseDayRequest = { date: string };
+
+export type OpenTillRequest = { counted: CashCount[] };
+
+export type CashCount = { currency: string; amount: number };
+
+export type CloseTillRequest = { counted: CashCount[]; reason?: string | null };
+
+export type RedriveDeadLetterRequest = { renew_deadline?: boolean };
+
+export type DropDeadLetterRequest = { reason?: string | null };
+
+export type ApproveRequestRequest = { reason?: string | null };
+
+export type RejectRequestRequest = { reason: string };
+
+export type SignInRequest = { session_id: string; id_token?: string };
+
+export type SignOutRequest = { session_id: string };
+
+export type RecordActivityRequest = {
+  action: string;
+  outcome: 'success' | 'insufficient_scope' | 'invalid_credentials';
+  resource_id?: string | null;
+  file?: string;
+  filters?: Record<string, string>;
+};
+
+export type ErrorBody = { status: 'error'; code: ErrorCode; message: string; errors?: Violation[]; details?: Record<string, unknown>; request_id: string };
+
+export type ErrorCode = Open<'validation_failed' | 'malformed_json' | 'unknown_field' | 'unknown_parameter' | 'invalid_cursor' | 'invalid_amount' | 'invalid_amount_precision' | 'amount_too_large' | 'unsupported_currency' | 'insufficient_funds' | 'inactive_account' | 'invalid_account_type' | 'duplicate_account_number' | 'currency_mismatch' | 'same_account' | 'destination_refused' | 'amount_exceeds_hold' | 'hold_not_active' | 'too_many_holds' | 'limit_exceeded' | 'amount_exceeds_outstanding' | 'balance_limit_exceeded' | 'invalid_effective_date' | 'day_not_closable' | 'day_closed' | 'invalid_transaction_type' | 'invalid_status_transition' | 'duplicate_ussd_phone' | 'duplicate_external_id' | 'till_not_counted' | 'till_difference' | 'not_reversible' | 'erasure_refused' | 'already_reversed' | 'approval_required' | 'batch_refused' | 'missing_idempotency_key' | 'missing_credentials' | 'invalid_credentials' | 'ambiguous_credentials' | 'insufficient_scope' | 'own_approval' | 'client_not_found' | 'account_not_found' | 'transaction_not_found' | 'transfer_not_found' | 'hold_not_found' | 'api_key_not_found' | 'dead_letter_not_found' | 'approval_not_found' | 'batch_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'day_not_found' | 'till_not_found' | 'route_not_found' | 'method_not_allowed' | 'deadline_exceeded' | 'approval_decided' | 'till_open' | 'till_closed' | 'client_erased' | 'dead_letter_expired' | 'request_timeout' | 'version_mismatch' | 'body_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'rate_limited' | 'headers_too_large' | 'internal_error' | 'service_unavailable' | 'outcome_unknown'>;
+
+export type Violation = { field: string; code: ErrorCode; message: string };
+
+export type Health = { status: 'success'; message: string; apiVersion: string };
+
+export type Client = RetailClient | CorporateClient;
+
+export type RetailClient = {
+  client_id: string;
+  client_type: 'Retail';
+  first_name: string;
+  last_name: string;
+  email: string;
+  contact_number: string;
+  address: string | null;
+  erased_at?: string;
+  ussd_phone_number: string | null;
+  ussd_status: Open<'active' | 'inactive'>;
   external_id?: string;
   metadata?: Record<string, string>;
   client_metadata?: Record<string, string>;
   created_at: string;
   updated_at: string;
-}
+};
 
-export interface AccountBalance {
-  account_id: string;
-  account_number: string;
-  balance: number;
-  currency: string;
-}
-
-export interface Transaction {
-  transaction_id: string;
-  account_id: string;
-  transaction_type: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
-  amount: number;
-  currency: string | null;
-  description: string | null;
-  reference: string | null;
-  status: 'Pending' | 'Completed' | 'Failed';
-  created_at: string;
-  effective_date?: string;
-  direction: 'debit' | 'credit';
-  transfer_id?: string;
-  counterparty_account_id?: string;
-  reverses_transaction_id?: string;
-  reversed_by_transaction_id?: string;
-  hold_id?: string;
-  batch_id?: string;
-  failure_code?: string;
+export type CorporateClient = {
+  client_id: string;
+  client_type: 'Corporate';
+  company_name: string;
+  registration_number: string;
+  email: string;
+  contact_number: string;
+  address: string | null;
+  erased_at?: string;
   external_id?: string;
   metadata?: Record<string, string>;
-  metadata_client_id?: string;
-}
-
-export interface Transfer {
-  transfer_id: string;
-  from_account_id: string;
-  to_account_id: string;
-  amount: number;
-  currency: string | null;
-  description: string | null;
-  status: 'Pending' | 'Completed' | 'Failed';
-  created_at: string;
-  effective_date?: string;
-  reverses_transfer_id?: string;
-  reversed_by_transfer_id?: string;
-  hold_id?: string;
-  batch_id?: string;
-  failure_code?: string;
-  external_id?: string;
-  metadata?: Record<string, string>;
-  metadata_client_id?: string;
-}
-
-export interface Hold {
-  hold_id: string;
-  account_id: string;
-  amount: number;
-  captured_amount: number;
-  currency: string;
-  status: 'Active' | 'Captured' | 'Released' | 'Expired';
-  description: string | null;
-  reference: string | null;
-  expires_at: string;
+  client_metadata?: Record<string, string>;
   created_at: string;
   updated_at: string;
+};
+
+export type Approval = {
+  approval_id: string;
+  action: Open<'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate'>;
+  summary: string;
+  request: ApprovalRequest;
+  requested_by: string;
+  requested_by_name?: string;
+  requested_at: string;
+  expires_at: string;
+  status: Open<'Waiting' | 'Approved' | 'Rejected' | 'Expired'>;
+  decided_by: string | null;
+  decided_by_name?: string;
+  decided_at: string | null;
+  reason: string | null;
+  outcome?: ApprovalOutcome;
+};
+
+export type ApprovalRequest = {
+  operation: Open<'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day'>;
+  method: string;
+  path: string;
+  body: Record<string, unknown>;
+};
+
+export type ApprovalOutcome = ApprovalSuccess | ApprovalRefusal;
+
+export type ApprovalSuccess = { status: 'success'; data: Record<string, unknown> };
+
+export type ApprovalRefusal = { status: 'error'; code: ErrorCode; message: string; errors?: Violation[]; details?: Record<string, unknown> };
+
+export type Note = { note_id: string; client_id: string; account_id: string | null; note: string; actor: string; created_at: string };
+
+export type Account = {
+  account_id: string;
+  client_id: string;
+  account_number: string;
+  account_type: Open<'Savings' | 'Checking' | 'Current' | 'Loan'>;
+  currency: string;
+  balance: number;
+  available_balance?: number;
+  status: Open<'Active' | 'Inactive' | 'Frozen'>;
   external_id?: string;
   metadata?: Record<string, string>;
-  metadata_client_id?: string;
-}
-
-export interface CapturedHold {
-  hold: Hold;
-  transaction?: Transaction;
-  transfer?: Transfer;
-}
-
-export interface Batch {
-  batch_id: string;
-  mode: 'independent' | 'atomic';
-  status: 'Completed' | 'Pending' | 'Refused';
-  counts: { completed: number; failed: number; pending: number };
-  totals: { currency: string; amount: number }[];
-  actor: string;
+  client_metadata?: Record<string, string>;
   created_at: string;
-  external_id?: string;
-  metadata?: Record<string, string>;
-  metadata_client_id?: string;
-  results: {
-    index: number;
-    status: 'Pending' | 'Completed' | 'Failed';
-    transaction?: Transaction;
-    transfer?: Transfer;
-    error?: { code: ErrorCode; message: string; errors?: { field: string; code: ErrorCode; message: string }[]; details?: Record<string, unknown> };
-  }[];
-}
+  updated_at: string;
+};
 
-export interface BatchSummary {
-  batch_id: string;
-  mode: 'independent' | 'atomic';
-  status: 'Completed' | 'Pending' | 'Refused';
-  counts: { completed: number; failed: number; pending: number };
-  totals: { currency: string; amount: number }[];
-  actor: string;
+export type AccountBalance = { account_id: string; account_number: string; balance: number; currency: string };
+
+export type StatusTransition = {
+  transition_id: string;
+  account_id: string;
+  from_status: Open<'Active' | 'Inactive' | 'Frozen'>;
+  to_status: Open<'Active' | 'Inactive' | 'Frozen'>;
+  reason?: Open<'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other'> | null;
+  note?: string | null;
+  actor?: string;
   created_at: string;
-  external_id?: string;
-  metadata?: Record<string, string>;
-  metadata_client_id?: string;
-}
+};
 
-export interface Entry {
+export type AccountLimits = { account_id: string; currency: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number; out_today?: number };
+
+export type EntryLine = {
   entry_id: string;
   operation_id: string;
   transaction_id: string;
   account_id: string;
   sequence: number;
-  direction: 'debit' | 'credit';
-  side: 'DR' | 'CR';
+  direction: Open<'debit' | 'credit'>;
+  side: Open<'DR' | 'CR'>;
   amount: number;
   currency: string;
   balance_after: number;
   created_at: string;
   effective_date?: string;
-}
-
-export interface EntryLine {
-  entry_id: string;
-  operation_id: string;
-  transaction_id: string;
-  account_id: string;
-  sequence: number;
-  direction: 'debit' | 'credit';
-  side: 'DR' | 'CR';
-  amount: number;
-  currency: string;
-  balance_after: number;
-  created_at: string;
-  effective_date?: string;
-  transaction_type: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
+  transaction_type: Open<'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment'>;
   description: string | null;
   reference: string | null;
   counterparty_account_id?: string;
@@ -304,9 +405,9 @@ export interface EntryLine {
   transfer_id?: string;
   reverses_transaction_id?: string;
   reversed_by_transaction_id?: string;
-}
+};
 
-export interface BalanceAt {
+export type BalanceAt = {
   account_id: string;
   account_number: string;
   balance: number;
@@ -315,9 +416,13 @@ export interface BalanceAt {
   at?: string;
   sequence?: number;
   on?: string;
-}
+};
 
-export interface Statement {
+export type AccountDays = { account_id: string; account_number: string; currency: string; from: string; to: string; opening_balance: number; days: AccountDay[] };
+
+export type AccountDay = { date: string; debit_total: number; credit_total: number; balance: number };
+
+export type Statement = {
   account_id: string;
   account_number: string;
   currency: string;
@@ -331,384 +436,107 @@ export interface Statement {
   credit_total: number;
   entry_count: number;
   entries: EntryLine[];
-}
+};
 
-export interface AccountDays {
+export type Transaction = {
+  transaction_id: string;
   account_id: string;
-  account_number: string;
-  currency: string;
-  from: string;
-  to: string;
-  opening_balance: number;
-  days: { date: string; debit_total: number; credit_total: number; balance: number }[];
-}
-
-export interface AccountLimits {
-  account_id: string;
-  currency: string;
-  minimum_balance?: number;
-  per_transaction?: number;
-  per_day_out?: number;
-  out_today?: number;
-}
-
-export interface DayClosing {
-  date: string;
-  closed_at: string;
-  closed_by: string;
-  totals: {
-    currency: string;
-    class: 'liability' | 'asset';
-    opening: number;
-    debits: number;
-    credits: number;
-    closing: number;
-    entry_count: number;
-    operation_count: number;
-  }[];
-  accounts_sha256: string;
-  previous_hash: string;
-  hash: string;
-}
-
-export interface DayLine {
-  account_id: string;
-  account_number: string;
-  currency: string;
-  class: 'liability' | 'asset';
-  opening: string;
-  closing: string;
-  sum: string;
-  count: number;
-  first_sequence: number;
-  last_sequence: number;
-}
-
-export interface DayBalance {
-  account_id: string;
-  account_number: string;
-  currency: string;
-  balance: string;
-}
-
-export interface StatusTransition {
-  transition_id: string;
-  account_id: string;
-  from_status: 'Active' | 'Inactive' | 'Frozen';
-  to_status: 'Active' | 'Inactive' | 'Frozen';
-  reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
-  note?: string | null;
-  actor?: string;
-  created_at: string;
-}
-
-export interface Note {
-  note_id: string;
-  client_id: string;
-  account_id: string | null;
-  note: string;
-  actor: string;
-  created_at: string;
-}
-
-export interface ApiKey {
-  key_id: string;
-  name: string;
-  scopes: string[];
-  environment: 'live' | 'test';
-  client_id: string | null;
-  status: 'active' | 'expired' | 'revoked';
-  created_at: string;
-  created_by: string;
-  expires_at: string;
-  last_used_at: string | null;
-  revoked_at: string | null;
-  rotated_from: string | null;
-}
-
-export interface ApiKeyWithSecret {
-  key_id: string;
-  name: string;
-  scopes: string[];
-  environment: 'live' | 'test';
-  client_id: string | null;
-  status: 'active' | 'expired' | 'revoked';
-  created_at: string;
-  created_by: string;
-  expires_at: string;
-  last_used_at: string | null;
-  revoked_at: string | null;
-  rotated_from: string | null;
-  api_key?: string;
-}
-
-export interface TrialBalance {
-  currency: string;
-  debit_total: number;
-  credit_total: number;
-  assets: number;
-  liabilities: number;
-  difference: number;
-}
-
-export interface SystemAccount {
-  account_id: string;
-  account_number: string;
-  kind: 'Teller' | 'Vault';
-  currency: string;
-  balance: number;
-  slots: { account_id: string; account_number: string; balance: number }[];
-}
-
-export interface AuditRecord {
-  audit_id: string;
-  created_at: string;
-  actor: string;
-  action: string;
-  resource_id: string | null;
-  outcome: string;
-  request_id: string;
-  details: Record<string, unknown>;
-  address: string | null;
-}
-
-export interface AuditActor {
-  actor: string;
-  name: string;
-}
-
-export interface SearchHit {
-  kind: 'client' | 'account' | 'transaction' | 'transfer' | 'audit_record';
-  id: string;
-  title: string;
-  subtitle: string;
-  matched: 'id' | 'receipt_number' | 'account_number' | 'external_id' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
-  created_at: string;
-}
-
-export interface Timeline {
-  transaction: Transaction;
-  request: { request_id: string; actor: string; idempotency_key: string | null; accepted_at: string };
-  command: { name: string; id: string; topic: string; partition: number };
-  booked_at: string | null;
-  entries: {
-    entry_id: string;
-    operation_id: string;
-    transaction_id: string;
-    account_id: string;
-    sequence: number;
-    direction: 'debit' | 'credit';
-    side: 'DR' | 'CR';
-    amount: number;
-    currency: string;
-    balance_after: number;
-    created_at: string;
-    effective_date?: string;
-    account_number: string;
-    account_type: string;
-  }[];
-  events: {
-    ce_id: string;
-    type: string;
-    topic: string;
-    key: string | null;
-    state: 'waiting' | 'published' | 'not_kept';
-    recorded_at: string | null;
-    published_at: string | null;
-  }[];
-}
-
-export interface PostingStatistics {
-  currency: string;
-  unit: 'minute' | 'hour' | 'day';
-  from: string;
-  to: string;
-  complete: boolean;
-  counted_from: string;
-  buckets: { start: string; operations: number; amount: number }[];
-}
-
-export interface CashDays {
-  from: string;
-  to: string;
-  complete: boolean;
-  counted_from: string;
-  days: { date: string; currency: string; money_in: number; money_out: number }[];
-}
-
-export interface StaffDay {
-  actor: string;
-  on: string;
-  totals: {
-    currency: string;
-    cash_in: number;
-    cash_in_count: number;
-    cash_out: number;
-    cash_out_count: number;
-    net_cash: number;
-    transferred: number;
-    transferred_count: number;
-  }[];
-  refused: number;
-  batch_items: number;
-  customers: { client_id: string; account_id: string; served_at: string }[];
-}
-
-export interface Till {
-  till_id: string;
-  actor: string;
-  status: 'Open' | 'Closed';
-  opened_at: string;
-  opening: { currency: string; amount: number }[];
-  closed_at: string | null;
-  balances: {
-    currency: string;
-    opening: number;
-    cash_in: number;
-    cash_in_count: number;
-    cash_out: number;
-    cash_out_count: number;
-    expected: number;
-    counted: number;
-    difference: number;
-  }[];
-  reason: string | null;
-  closed_by: string | null;
-}
-
-export interface Operations {
-  services: { service: 'ledger' | 'accounts' | 'webhooks'; answers: boolean; outbox: { rows: number; oldest_age_ms: number } | null }[];
-  breakers: { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
-  dead_letters_open: number | null;
-  consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;
-  last_verification: Verification | null;
-  four_eyes: {
-    off: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate')[];
-    reason: string | null;
-  };
-  requests: { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
-  history: { at: string; lag: number | null; count: number; mean_ms: number | null; slowest_ms: number | null }[];
-}
-
-export interface Verification {
-  verification_id: string;
-  requested_by: string;
-  started_at: string;
-  ended_at: string | null;
-  state: 'running' | 'passed' | 'broken' | 'interrupted';
-  findings: { rule: string; rows: Record<string, unknown>[] }[];
-  covers: ('books' | 'audit')[];
-}
-
-export interface DeadLetter {
-  dead_letter_id: string;
-  topic: string;
-  partition: number;
-  offset: number;
-  source_topic: string;
-  source_partition: number | null;
-  source_offset: number | null;
-  key: string | null;
-  code: string | null;
-  reason: string | null;
-  size_bytes: number;
-  message: string | null;
-  request_id: string | null;
-  dead_at: string;
-  state: 'open' | 'redriven' | 'dropped';
-  decided_by: string | null;
-  decided_at: string | null;
-  drop_reason: string | null;
-}
-
-export interface DeadLetterContent {
-  dead_letter_id: string;
-  topic: string;
-  partition: number;
-  offset: number;
-  source_topic: string;
-  source_partition: number | null;
-  source_offset: number | null;
-  key: string | null;
-  code: string | null;
-  reason: string | null;
-  size_bytes: number;
-  message: string | null;
-  request_id: string | null;
-  dead_at: string;
-  state: 'open' | 'redriven' | 'dropped';
-  decided_by: string | null;
-  decided_at: string | null;
-  drop_reason: string | null;
-  available: boolean;
-  headers: Record<string, string>;
-  value: string | null;
-  encoding: 'utf-8' | 'base64' | null;
-  truncated: boolean;
-}
-
-export interface Webhook {
-  webhook_id: string;
-  url: string;
-  event_types: string[];
-  ordering: 'account' | 'none';
+  transaction_type: Open<'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment'>;
+  amount: number;
+  currency: string | null;
   description: string | null;
-  status: 'Active' | 'Paused' | 'Disabled';
-  client_id: string | null;
-  created_by: string;
+  reference: string | null;
+  status: Open<'Pending' | 'Completed' | 'Failed'>;
+  created_at: string;
+  effective_date?: string;
+  direction: Open<'debit' | 'credit'>;
+  transfer_id?: string;
+  counterparty_account_id?: string;
+  reverses_transaction_id?: string;
+  reversed_by_transaction_id?: string;
+  hold_id?: string;
+  batch_id?: string;
+  failure_code?: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
+  metadata_client_id?: string;
+};
+
+export type Transfer = {
+  transfer_id: string;
+  from_account_id: string;
+  to_account_id: string;
+  amount: number;
+  currency: string | null;
+  description: string | null;
+  status: Open<'Pending' | 'Completed' | 'Failed'>;
+  created_at: string;
+  effective_date?: string;
+  reverses_transfer_id?: string;
+  reversed_by_transfer_id?: string;
+  hold_id?: string;
+  batch_id?: string;
+  failure_code?: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
+  metadata_client_id?: string;
+};
+
+export type Hold = {
+  hold_id: string;
+  account_id: string;
+  amount: number;
+  captured_amount: number;
+  currency: string;
+  status: Open<'Active' | 'Captured' | 'Released' | 'Expired'>;
+  description: string | null;
+  reference: string | null;
+  expires_at: string;
   created_at: string;
   updated_at: string;
-  failing_since: string | null;
-  previous_secret_ends_at: string | null;
-  blocked_accounts: {
-    subject: string;
-    delivery_id: string;
-    event_type: string;
-    blocked_since: string;
-    attempts: number;
-    error: string;
-    next_attempt_at: string;
-  }[];
-}
+  external_id?: string;
+  metadata?: Record<string, string>;
+  metadata_client_id?: string;
+};
 
-export interface WebhookWithSecret {
-  webhook_id: string;
-  url: string;
-  event_types: string[];
-  ordering: 'account' | 'none';
-  description: string | null;
-  status: 'Active' | 'Paused' | 'Disabled';
-  client_id: string | null;
-  created_by: string;
+export type CapturedHold = { hold: Hold; transaction?: Transaction; transfer?: Transfer };
+
+export type Batch = {
+  batch_id: string;
+  mode: Open<'independent' | 'atomic'>;
+  status: Open<'Completed' | 'Pending' | 'Refused'>;
+  counts: BatchCounts;
+  totals: BatchTotal[];
+  actor: string;
   created_at: string;
-  updated_at: string;
-  failing_since: string | null;
-  previous_secret_ends_at: string | null;
-  blocked_accounts: {
-    subject: string;
-    delivery_id: string;
-    event_type: string;
-    blocked_since: string;
-    attempts: number;
-    error: string;
-    next_attempt_at: string;
-  }[];
-  secret?: string;
-}
+  external_id?: string;
+  metadata?: Record<string, string>;
+  metadata_client_id?: string;
+  results: BatchResult[];
+};
 
-export interface Delivery {
-  delivery_id: string;
-  webhook_id: string;
-  event_id: string;
-  event_type: string;
-  status: 'Pending' | 'Delivered' | 'Failed';
+export type BatchCounts = { completed: number; failed: number; pending: number };
+
+export type BatchTotal = { currency: string; amount: number };
+
+export type BatchResult = { index: number; status: Open<'Pending' | 'Completed' | 'Failed'>; transaction?: Transaction; transfer?: Transfer; error?: Refusal };
+
+export type Refusal = { code: ErrorCode; message: string; errors?: Violation[]; details?: Record<string, unknown> };
+
+export type BatchSummary = {
+  batch_id: string;
+  mode: Open<'independent' | 'atomic'>;
+  status: Open<'Completed' | 'Pending' | 'Refused'>;
+  counts: BatchCounts;
+  totals: BatchTotal[];
+  actor: string;
   created_at: string;
-  next_attempt_at: string | null;
-  finished_at: string | null;
-  attempts: { attempted_at: string; duration_ms: number; response_status: number | null; error: string | null }[];
-}
+  external_id?: string;
+  metadata?: Record<string, string>;
+  metadata_client_id?: string;
+};
 
-export interface CloudEvent {
+export type CloudEvent = {
   specversion: '1.0';
   id: string;
   source: string;
@@ -718,152 +546,410 @@ export interface CloudEvent {
   datacontenttype: 'application/json';
   dataschema?: string;
   data: Record<string, unknown>;
-}
+};
 
-export interface Approval {
-  approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
-  summary: string;
-  request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
-    method: string;
-    path: string;
-    body: Record<string, unknown>;
-  };
-  requested_by: string;
-  requested_by_name?: string;
-  requested_at: string;
-  expires_at: string;
-  status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-  decided_by: string | null;
-  decided_by_name?: string;
-  decided_at: string | null;
-  reason: string | null;
-  outcome?: { status: 'success'; data: Record<string, unknown> } | {
-    status: 'error';
-    code: ErrorCode;
-    message: string;
-    errors?: { field: string; code: ErrorCode; message: string }[];
-    details?: Record<string, unknown>;
-  };
-}
+export type WebhookWithSecret = {
+  webhook_id: string;
+  url: string;
+  event_types: string[];
+  ordering: Open<'account' | 'none'>;
+  description: string | null;
+  status: Open<'Active' | 'Paused' | 'Disabled'>;
+  client_id: string | null;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  failing_since: string | null;
+  previous_secret_ends_at: string | null;
+  blocked_accounts: BlockedAccount[];
+  secret?: string;
+};
 
-export interface ApprovalWithKey {
-  approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
-  summary: string;
-  request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client' | 'set_account_limits' | 'update_client' | 'create_webhook' | 'update_webhook' | 'rotate_webhook_secret' | 'close_day';
-    method: string;
-    path: string;
-    body: Record<string, unknown>;
-  };
-  requested_by: string;
-  requested_by_name?: string;
-  requested_at: string;
+export type BlockedAccount = {
+  subject: string;
+  delivery_id: string;
+  event_type: string;
+  blocked_since: string;
+  attempts: number;
+  error: string;
+  next_attempt_at: string;
+};
+
+export type Webhook = {
+  webhook_id: string;
+  url: string;
+  event_types: string[];
+  ordering: Open<'account' | 'none'>;
+  description: string | null;
+  status: Open<'Active' | 'Paused' | 'Disabled'>;
+  client_id: string | null;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  failing_since: string | null;
+  previous_secret_ends_at: string | null;
+  blocked_accounts: BlockedAccount[];
+};
+
+export type Delivery = {
+  delivery_id: string;
+  webhook_id: string;
+  event_id: string;
+  event_type: string;
+  status: Open<'Pending' | 'Delivered' | 'Failed'>;
+  created_at: string;
+  next_attempt_at: string | null;
+  finished_at: string | null;
+  attempts: DeliveryAttempt[];
+};
+
+export type DeliveryAttempt = { attempted_at: string; duration_ms: number; response_status: number | null; error: string | null };
+
+export type ApiKeyWithSecret = {
+  key_id: string;
+  name: string;
+  scopes: string[];
+  environment: Open<'live' | 'test'>;
+  client_id: string | null;
+  status: Open<'active' | 'expired' | 'revoked'>;
+  created_at: string;
+  created_by: string;
   expires_at: string;
-  status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-  decided_by: string | null;
-  decided_by_name?: string;
-  decided_at: string | null;
-  reason: string | null;
-  outcome?: { status: 'success'; data: Record<string, unknown> } | {
-    status: 'error';
-    code: ErrorCode;
-    message: string;
-    errors?: { field: string; code: ErrorCode; message: string }[];
-    details?: Record<string, unknown>;
-  };
+  last_used_at: string | null;
+  revoked_at: string | null;
+  rotated_from: string | null;
   api_key?: string;
-}
+};
 
-export interface ErrorBody {
-  status: 'error';
-  code: ErrorCode;
-  message: string;
-  errors?: { field: string; code: ErrorCode; message: string }[];
-  details?: Record<string, unknown>;
+export type ApiKey = {
+  key_id: string;
+  name: string;
+  scopes: string[];
+  environment: Open<'live' | 'test'>;
+  client_id: string | null;
+  status: Open<'active' | 'expired' | 'revoked'>;
+  created_at: string;
+  created_by: string;
+  expires_at: string;
+  last_used_at: string | null;
+  revoked_at: string | null;
+  rotated_from: string | null;
+};
+
+export type RevokedApiKey = {
+  key_id: string;
+  name: string;
+  scopes: string[];
+  environment: Open<'live' | 'test'>;
+  client_id: string | null;
+  status: Open<'active' | 'expired' | 'revoked'>;
+  created_at: string;
+  created_by: string;
+  expires_at: string;
+  last_used_at: string | null;
+  revoked_at: string | null;
+  rotated_from: string | null;
+  disabled_webhooks?: string[];
+};
+
+export type Erasure = { client_id: string; erased_at: string; replaced: ErasureCounts; revoked_keys: number; remaining: RemainingData[] };
+
+export type ErasureCounts = { kept_replies: number; audit_records: number; approvals: number; status_notes: number };
+
+export type RemainingData = { place: string; holds: string; gone_at: string | null };
+
+export type TrialBalance = { currency: string; debit_total: number; credit_total: number; assets: number; liabilities: number; difference: number };
+
+export type SystemAccount = {
+  account_id: string;
+  account_number: string;
+  kind: Open<'Teller' | 'Vault'>;
+  currency: string;
+  balance: number;
+  slots: SystemAccountSlot[];
+};
+
+export type SystemAccountSlot = { account_id: string; account_number: string; balance: number };
+
+export type DayClosing = { date: string; closed_at: string; closed_by: string; totals: DayTotal[]; accounts_sha256: string; previous_hash: string; hash: string };
+
+export type DayTotal = {
+  currency: string;
+  class: Open<'liability' | 'asset'>;
+  opening: number;
+  debits: number;
+  credits: number;
+  closing: number;
+  entry_count: number;
+  operation_count: number;
+};
+
+export type DayLine = {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  class: Open<'liability' | 'asset'>;
+  opening: string;
+  closing: string;
+  sum: string;
+  count: number;
+  first_sequence: number;
+  last_sequence: number;
+};
+
+export type DayBalance = { account_id: string; account_number: string; currency: string; balance: string };
+
+export type SearchHit = {
+  kind: Open<'client' | 'account' | 'transaction' | 'transfer' | 'audit_record'>;
+  id: string;
+  title: string;
+  subtitle: string;
+  matched: Open<'id' | 'receipt_number' | 'account_number' | 'external_id' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id'>;
+  created_at: string;
+};
+
+export type Timeline = {
+  transaction: Transaction;
+  request: TimelineRequest;
+  command: TimelineCommand;
+  booked_at: string | null;
+  entries: TimelineEntry[];
+  events: TimelineEvent[];
+};
+
+export type TimelineRequest = { request_id: string; actor: string; idempotency_key: string | null; accepted_at: string };
+
+export type TimelineCommand = { name: string; id: string; topic: string; partition: number };
+
+export type TimelineEntry = {
+  entry_id: string;
+  operation_id: string;
+  transaction_id: string;
+  account_id: string;
+  sequence: number;
+  direction: Open<'debit' | 'credit'>;
+  side: Open<'DR' | 'CR'>;
+  amount: number;
+  currency: string;
+  balance_after: number;
+  created_at: string;
+  effective_date?: string;
+  account_number: string;
+  account_type: string;
+};
+
+export type TimelineEvent = {
+  ce_id: string;
+  type: string;
+  topic: string;
+  key: string | null;
+  state: Open<'waiting' | 'published' | 'not_kept'>;
+  recorded_at: string | null;
+  published_at: string | null;
+};
+
+export type PostingStatistics = {
+  currency: string;
+  unit: Open<'minute' | 'hour' | 'day'>;
+  from: string;
+  to: string;
+  complete: boolean;
+  counted_from: string;
+  buckets: PostingBucket[];
+};
+
+export type PostingBucket = { start: string; operations: number; amount: number };
+
+export type PostingTotals = { from: string; to: string; complete: boolean; counted_from: string; totals: PostingTotal[] };
+
+export type PostingTotal = { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number };
+
+export type CashDays = { from: string; to: string; complete: boolean; counted_from: string; days: CashDay[] };
+
+export type CashDay = { date: string; currency: string; money_in: number; money_out: number };
+
+export type StaffDay = { actor: string; on: string; totals: StaffDayTotal[]; refused: number; batch_items: number; customers: ServedCustomer[] };
+
+export type StaffDayTotal = {
+  currency: string;
+  cash_in: number;
+  cash_in_count: number;
+  cash_out: number;
+  cash_out_count: number;
+  net_cash: number;
+  transferred: number;
+  transferred_count: number;
+};
+
+export type ServedCustomer = { client_id: string; account_id: string; served_at: string };
+
+export type Till = {
+  till_id: string;
+  actor: string;
+  status: Open<'Open' | 'Closed'>;
+  opened_at: string;
+  opening: CountedCash[];
+  closed_at: string | null;
+  balances: TillBalance[];
+  reason: string | null;
+  closed_by: string | null;
+};
+
+export type CountedCash = { currency: string; amount: number };
+
+export type TillBalance = {
+  currency: string;
+  opening: number;
+  cash_in: number;
+  cash_in_count: number;
+  cash_out: number;
+  cash_out_count: number;
+  expected: number;
+  counted: number;
+  difference: number;
+};
+
+export type Operations = {
+  services: ServiceState[];
+  breakers: BreakerState[];
+  dead_letters_open: number | null;
+  consumer_lag: ConsumerLag[] | null;
+  last_verification: Verification | null;
+  four_eyes: FourEyesState;
+  requests: RequestStatistics;
+  history: OperationsSample[];
+};
+
+export type ServiceState = { service: Open<'ledger' | 'accounts' | 'webhooks'>; answers: boolean; outbox: OutboxState | null };
+
+export type OutboxState = { rows: number; oldest_age_ms: number };
+
+export type BreakerState = { service: Open<'ledger' | 'accounts' | 'webhooks'>; state: Open<'closed' | 'open'> };
+
+export type ConsumerLag = { group: string; topic: string; partition: number; lag: number };
+
+export type Verification = {
+  verification_id: string;
+  requested_by: string;
+  started_at: string;
+  ended_at: string | null;
+  state: Open<'running' | 'passed' | 'broken' | 'interrupted'>;
+  findings: VerificationFinding[];
+  covers: Open<'books' | 'audit'>[];
+};
+
+export type VerificationFinding = { rule: string; rows: Record<string, unknown>[] };
+
+export type FourEyesState = {
+  off: Open<'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate'>[];
+  reason: string | null;
+};
+
+export type RequestStatistics = { window_seconds: number; count: number; server_errors: number; mean_ms: number | null; slowest_ms: number | null };
+
+export type OperationsSample = { at: string; lag: number | null; count: number; mean_ms: number | null; slowest_ms: number | null };
+
+export type AuditRecord = {
+  audit_id: string;
+  created_at: string;
+  actor: string;
+  action: string;
+  resource_id: string | null;
+  outcome: string;
   request_id: string;
-}
+  details: Record<string, unknown>;
+  address: string | null;
+};
 
-export type ErrorCode =
-  | 'validation_failed'
-  | 'malformed_json'
-  | 'unknown_field'
-  | 'unknown_parameter'
-  | 'invalid_cursor'
-  | 'invalid_amount'
-  | 'invalid_amount_precision'
-  | 'amount_too_large'
-  | 'unsupported_currency'
-  | 'insufficient_funds'
-  | 'inactive_account'
-  | 'invalid_account_type'
-  | 'duplicate_account_number'
-  | 'currency_mismatch'
-  | 'same_account'
-  | 'destination_refused'
-  | 'amount_exceeds_hold'
-  | 'hold_not_active'
-  | 'too_many_holds'
-  | 'limit_exceeded'
-  | 'amount_exceeds_outstanding'
-  | 'balance_limit_exceeded'
-  | 'invalid_effective_date'
-  | 'day_not_closable'
-  | 'day_closed'
-  | 'invalid_transaction_type'
-  | 'invalid_status_transition'
-  | 'duplicate_ussd_phone'
-  | 'duplicate_external_id'
-  | 'till_not_counted'
-  | 'till_difference'
-  | 'not_reversible'
-  | 'erasure_refused'
-  | 'already_reversed'
-  | 'approval_required'
-  | 'batch_refused'
-  | 'missing_idempotency_key'
-  | 'missing_credentials'
-  | 'invalid_credentials'
-  | 'ambiguous_credentials'
-  | 'insufficient_scope'
-  | 'own_approval'
-  | 'client_not_found'
-  | 'account_not_found'
-  | 'transaction_not_found'
-  | 'transfer_not_found'
-  | 'hold_not_found'
-  | 'api_key_not_found'
-  | 'dead_letter_not_found'
-  | 'approval_not_found'
-  | 'batch_not_found'
-  | 'webhook_not_found'
-  | 'delivery_not_found'
-  | 'day_not_found'
-  | 'till_not_found'
-  | 'route_not_found'
-  | 'method_not_allowed'
-  | 'deadline_exceeded'
-  | 'approval_decided'
-  | 'till_open'
-  | 'till_closed'
-  | 'client_erased'
-  | 'dead_letter_expired'
-  | 'request_timeout'
-  | 'version_mismatch'
-  | 'body_too_large'
-  | 'unsupported_media_type'
-  | 'idempotency_key_reused'
-  | 'rate_limited'
-  | 'headers_too_large'
-  | 'internal_error'
-  | 'service_unavailable'
-  | 'outcome_unknown';
+export type AuditActor = { actor: string; name: string };
+
+export type DeadLetter = {
+  dead_letter_id: string;
+  topic: string;
+  partition: number;
+  offset: number;
+  source_topic: string;
+  source_partition: number | null;
+  source_offset: number | null;
+  key: string | null;
+  code: string | null;
+  reason: string | null;
+  size_bytes: number;
+  message: string | null;
+  request_id: string | null;
+  dead_at: string;
+  state: Open<'open' | 'redriven' | 'dropped'>;
+  decided_by: string | null;
+  decided_at: string | null;
+  drop_reason: string | null;
+};
+
+export type DeadLetterContent = {
+  dead_letter_id: string;
+  topic: string;
+  partition: number;
+  offset: number;
+  source_topic: string;
+  source_partition: number | null;
+  source_offset: number | null;
+  key: string | null;
+  code: string | null;
+  reason: string | null;
+  size_bytes: number;
+  message: string | null;
+  request_id: string | null;
+  dead_at: string;
+  state: Open<'open' | 'redriven' | 'dropped'>;
+  decided_by: string | null;
+  decided_at: string | null;
+  drop_reason: string | null;
+  available: boolean;
+  headers: Record<string, string>;
+  value: string | null;
+  encoding: Open<'utf-8' | 'base64'> | null;
+  truncated: boolean;
+};
+
+export type ApprovalWithKey = {
+  approval_id: string;
+  action: Open<'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate'>;
+  summary: string;
+  request: ApprovalRequest;
+  requested_by: string;
+  requested_by_name?: string;
+  requested_at: string;
+  expires_at: string;
+  status: Open<'Waiting' | 'Approved' | 'Rejected' | 'Expired'>;
+  decided_by: string | null;
+  decided_by_name?: string;
+  decided_at: string | null;
+  reason: string | null;
+  outcome?: ApprovalOutcome;
+  api_key?: string;
+};
+
+export type ApprovalRules = {
+  day: string;
+  actions: Open<'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate'>[];
+  limits: ApprovalLimit[];
+};
+
+export type ApprovalLimit = { currency: string; limit: number; posted: number; left: number };
+
+export type Session = {
+  session_id: string;
+  actor: string;
+  name: string | null;
+  scopes: Open<'clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close'>[];
+};
+
+export type EndedSession = { session_id: string };
+
+export type Activity = { action: string; outcome: Open<'success' | 'insufficient_scope' | 'invalid_credentials'> };
 
 export interface Calls {
   /** Health check. Any authenticated caller. */
-  health(input?: Record<never, never>, options?: CallOptions): Promise<{ status: 'success'; message: string; apiVersion: string }>;
+  health(input?: Record<never, never>, options?: CallOptions): Promise<Health>;
   /** List clients. Scope: clients:read. */
   listClients(input?: {
     client_type?: 'Retail' | 'Corporate';
@@ -882,45 +968,11 @@ export interface Calls {
   /** Get a client. Scope: clients:read. */
   getClient(input: { client_id: string }, options?: CallOptions): Promise<Client>;
   /** Create a client. Not for credentials bound to one client. Scope: clients:write. */
-  createClient(input: {
-    client_type: 'Retail';
-    first_name: string;
-    last_name: string;
-    email: string;
-    contact_number: string;
-    address?: string | null;
-    ussd_phone_number?: string | null;
-    ussd_status?: 'active' | 'inactive';
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  } | {
-    client_type: 'Corporate';
-    company_name: string;
-    registration_number: string;
-    email: string;
-    contact_number: string;
-    address?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Client>;
+  createClient(input: CreateClientRequest, options?: CallOptions): Promise<Client>;
   /** Update a client: names, contact fields, USSD phone and status, external_id, and metadata. Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number (the audit log records their previous values); a new USSD phone of theirs is inactive until the bank activates it, and `metadata` of theirs is `client_metadata`. With `If-Match`, the client is changed only if it still has this `ETag`. Scope: clients:write. */
-  updateClient(input: {
-    client_id: string;
-    first_name?: string;
-    last_name?: string;
-    company_name?: string;
-    registration_number?: string;
-    email?: string;
-    contact_number?: string;
-    address?: string | null;
-    ussd_phone_number?: string | null;
-    ussd_status?: 'active' | 'inactive';
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-    client_metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Client>;
+  updateClient(input: { client_id: string } & UpdateClientRequest, options?: CallOptions): Promise<Client>;
   /** Leave a note on a client. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: clients:write. */
-  addClientNote(input: { client_id: string; note: string }, options?: CallOptions): Promise<Note>;
+  addClientNote(input: { client_id: string } & AddClientNoteRequest, options?: CallOptions): Promise<Note>;
   /** Notes on a client. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: clients:read. */
   listClientNotes(input: { client_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List accounts. Scope: accounts:read. */
@@ -940,33 +992,17 @@ export interface Calls {
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
   /** Open an account for a client. An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`. Credentials bound to a client open Active accounts, no Loans, until the client has 20; `metadata` of theirs is `client_metadata`. Scope: accounts:write. */
-  openAccount(input: {
-    client_id: string;
-    account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
-    currency: string;
-    initial_deposit?: number;
-    status?: 'Active' | 'Inactive' | 'Frozen';
-    account_number?: string | null;
-    migrated?: boolean;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-    client_metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Account>;
+  openAccount(input: OpenAccountRequest, options?: CallOptions): Promise<Account>;
   /** Activate, deactivate, or freeze an account. With `If-Match`, the status is changed only if the account still has this `ETag`, or has the requested status already. Scope: accounts:status. */
-  changeAccountStatus(input: {
-    account_id: string;
-    status: 'Active' | 'Inactive' | 'Frozen';
-    reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
-    note?: string | null;
-  }, options?: CallOptions): Promise<Account>;
+  changeAccountStatus(input: { account_id: string } & ChangeAccountStatusRequest, options?: CallOptions): Promise<Account>;
   /** List the status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
   /** Get the limits of an account. Scope: accounts:limits or accounts:read. */
   getAccountLimits(input: { account_id: string }, options?: CallOptions): Promise<AccountLimits>;
   /** Set the limits of an account. Replaces all limits: one that is left out no longer applies. They bind every later withdrawal, transfer, and hold of the account, whoever asks for it. What left the account on this day counts from its beginning. Scope: accounts:limits. */
-  setAccountLimits(input: { account_id: string; minimum_balance?: number; per_transaction?: number; per_day_out?: number }, options?: CallOptions): Promise<AccountLimits>;
+  setAccountLimits(input: { account_id: string } & SetAccountLimitsRequest, options?: CallOptions): Promise<AccountLimits>;
   /** Leave a note on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:write. */
-  addAccountNote(input: { account_id: string; note: string }, options?: CallOptions): Promise<Note>;
+  addAccountNote(input: { account_id: string } & AddAccountNoteRequest, options?: CallOptions): Promise<Note>;
   /** Notes on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:read. */
   listAccountNotes(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List the ledger entries of an account. Scope: transactions:read. */
@@ -1025,25 +1061,9 @@ export interface Calls {
   /** Get a transaction. Scope: transactions:read. */
   getTransaction(input: { transaction_id: string }, options?: CallOptions): Promise<Transaction>;
   /** Deposit or withdraw. Scope: transactions:write. */
-  createTransaction(input: {
-    account_id: string;
-    transaction_type: 'Deposit' | 'Withdrawal';
-    amount: number;
-    currency?: string | null;
-    description?: string | null;
-    reference?: string | null;
-    effective_date?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Transaction>;
+  createTransaction(input: CreateTransactionRequest, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
-  reverseTransaction(input: {
-    transaction_id: string;
-    reason: string;
-    effective_date?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Transaction>;
+  reverseTransaction(input: { transaction_id: string } & ReverseTransactionRequest, options?: CallOptions): Promise<Transaction>;
   /** List transfers. The list has no index without `account_id` or `external_id`. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
@@ -1061,16 +1081,7 @@ export interface Calls {
   /** Get a transfer. Scope: transactions:read. */
   getTransfer(input: { transfer_id: string }, options?: CallOptions): Promise<Transfer>;
   /** Move funds between two accounts. Scope: transfers:write. */
-  createTransfer(input: {
-    from_account_id: string;
-    to_account_id: string;
-    amount: number;
-    currency?: string | null;
-    description?: string | null;
-    effective_date?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Transfer>;
+  createTransfer(input: CreateTransferRequest, options?: CallOptions): Promise<Transfer>;
   /** List the holds of an account. Scope: transactions:read. */
   listHolds(input: {
     account_id: string;
@@ -1083,58 +1094,13 @@ export interface Calls {
   /** Get a hold. Scope: transactions:read. */
   getHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
   /** Place a hold on an account. Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans; an account has at most 1,000 Active holds. Scope: holds:write. */
-  placeHold(input: {
-    account_id: string;
-    amount: number;
-    currency?: string | null;
-    description?: string | null;
-    reference?: string | null;
-    expires_at?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Hold>;
+  placeHold(input: { account_id: string } & PlaceHoldRequest, options?: CallOptions): Promise<Hold>;
   /** Capture a hold, in cash or to another account. With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. If the account is not Active, the capture is refused and the hold remains. Scope: holds:write. */
-  captureHold(input: {
-    hold_id: string;
-    amount?: number | null;
-    to_account_id?: string | null;
-    final?: boolean;
-    description?: string | null;
-    effective_date?: string | null;
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<CapturedHold>;
+  captureHold(input: { hold_id: string } & CaptureHoldRequest, options?: CallOptions): Promise<CapturedHold>;
   /** Release a hold. Also possible if the account is not Active. Scope: holds:write. */
   releaseHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
   /** Post up to 1,000 transactions and transfers in one request. Requires `transactions:write` if there are transactions and `transfers:write` if there are transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). `independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. `atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item). Scope: transactions:write or transfers:write. */
-  createBatch(input: {
-    mode: 'independent' | 'atomic';
-    items: {
-      transaction?: {
-        account_id: string;
-        transaction_type: 'Deposit' | 'Withdrawal';
-        amount: number;
-        currency?: string | null;
-        description?: string | null;
-        reference?: string | null;
-        effective_date?: string | null;
-        external_id?: string | null;
-        metadata?: Record<string, string> | null;
-      };
-      transfer?: {
-        from_account_id: string;
-        to_account_id: string;
-        amount: number;
-        currency?: string | null;
-        description?: string | null;
-        effective_date?: string | null;
-        external_id?: string | null;
-        metadata?: Record<string, string> | null;
-      };
-    }[];
-    external_id?: string | null;
-    metadata?: Record<string, string> | null;
-  }, options?: CallOptions): Promise<Batch>;
+  createBatch(input: CreateBatchRequest, options?: CallOptions): Promise<Batch>;
   /** List batches. Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client. Scope: transactions:read. */
   listBatches(input?: { external_id?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<BatchSummary>;
   /** Get the results of a batch. A refused atomic batch returns the same error as its request. Scope: transactions:read. */
@@ -1142,28 +1108,21 @@ export interface Calls {
   /** Poll events with a cursor. Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. A caller bound to a client sees only events and entries of its own accounts. Scope: transactions:read. */
   listEvents(input?: { after?: string; types?: string; account_id?: string; limit?: number }, options?: CallOptions): Promise<{ data: CloudEvent[]; cursor: string }>;
   /** Create a webhook. Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response, also in a 202. A caller may have at most 20 webhooks. Private network addresses are refused. Scope: webhooks:manage. */
-  createWebhook(input: { url: string; event_types: string[]; description?: string | null; ordering?: 'account' | 'none' }, options?: CallOptions): Promise<WebhookWithSecret>;
+  createWebhook(input: CreateWebhookRequest, options?: CallOptions): Promise<WebhookWithSecret>;
   /** List webhooks. Scope: webhooks:manage. */
   listWebhooks(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Webhook>;
   /** Get a webhook. Scope: webhooks:manage. */
   getWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
   /** Update, pause, or resume a webhook. Events are not sent while the webhook is Paused or Disabled; a replay sends them later. Setting Active also resumes a Disabled webhook. Scope: webhooks:manage. */
-  updateWebhook(input: {
-    webhook_id: string;
-    url?: string;
-    event_types?: string[];
-    description?: string | null;
-    ordering?: 'account' | 'none';
-    status?: 'Active' | 'Paused';
-  }, options?: CallOptions): Promise<Webhook>;
+  updateWebhook(input: { webhook_id: string } & UpdateWebhookRequest, options?: CallOptions): Promise<Webhook>;
   /** Delete a webhook and its pending deliveries. Scope: webhooks:manage. */
   deleteWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
   /** Rotate the secret of a webhook. During the overlap the old secret signs too. The new secret is shown only in this response, also in a 202. At most two secrets sign: another rotation within the overlap ends the oldest. Scope: webhooks:manage. */
-  rotateWebhookSecret(input: { webhook_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<WebhookWithSecret>;
+  rotateWebhookSecret(input: { webhook_id: string } & RotateWebhookSecretRequest, options?: CallOptions): Promise<WebhookWithSecret>;
   /** Send a test event to a webhook. Scope: webhooks:manage. */
   testWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Delivery>;
   /** Replay the events of a period to a webhook. Sends the stored events from `from` (inclusive) to `to` (exclusive; default: now) by event time, including events from before the webhook was created. Scope: webhooks:manage. */
-  replayWebhook(input: { webhook_id: string; from: string; to?: string }, options?: CallOptions): Promise<Webhook>;
+  replayWebhook(input: { webhook_id: string } & ReplayWebhookRequest, options?: CallOptions): Promise<Webhook>;
   /** List the deliveries of a webhook with their attempts. Delivered deliveries are kept for 7 days, Failed ones for 30 days. Scope: webhooks:manage. */
   listDeliveries(input: { webhook_id: string; status?: 'Pending' | 'Delivered' | 'Failed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Delivery>;
   /** Redeliver a delivery. A Pending delivery is attempted now, or as soon as earlier events of its account are delivered or Failed. Scope: webhooks:manage. */
@@ -1171,49 +1130,23 @@ export interface Calls {
   /** Skip a delivery. A Pending delivery becomes Failed, and the next event of its account is sent. An attempt that is running may still arrive. It can be redelivered later. Scope: webhooks:manage. */
   skipDelivery(input: { webhook_id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
   /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
-  createApiKey(input: {
-    name: string;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
-    expires_at?: string | null;
-    client_id?: string | null;
-    environment?: 'live' | 'test';
-  }, options?: CallOptions): Promise<ApiKeyWithSecret>;
+  createApiKey(input: CreateApiKeyRequest, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** List API keys. Scope: keys:manage. */
   listApiKeys(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<ApiKey>;
   /** Get an API key. Scope: keys:manage. */
   getApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
   /** Rotate an API key. The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it. Scope: keys:manage. */
-  rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
+  rotateApiKey(input: { key_id: string } & RotateApiKeyRequest, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** Revoke an API key and its family. Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. `disabled_webhooks` lists the webhooks whose URL or secret these keys set last: they are disabled. It is left out if webhooks does not answer in time; they are disabled anyway. Scope: keys:manage. */
-  revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<{
-    key_id: string;
-    name: string;
-    scopes: string[];
-    environment: 'live' | 'test';
-    client_id: string | null;
-    status: 'active' | 'expired' | 'revoked';
-    created_at: string;
-    created_by: string;
-    expires_at: string;
-    last_used_at: string | null;
-    revoked_at: string | null;
-    rotated_from: string | null;
-    disabled_webhooks?: string[];
-  }>;
+  revokeApiKey(input: { key_id: string } & RevokeApiKeyRequest, options?: CallOptions): Promise<RevokedApiKey>;
   /** Erase the personal data of a client. Replaces names, contact data, and notes, also in stored responses, approvals, and audit records, and revokes bound API keys. Postings, holds, and batches keep their texts, like the books; so do approvals of captures and reversals, whose requests name neither the client nor an account. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that remains and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
-  eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
-    client_id: string;
-    erased_at: string;
-    replaced: { kept_replies: number; audit_records: number; approvals: number; status_notes: number };
-    revoked_keys: number;
-    remaining: { place: string; holds: string; gone_at: string | null }[];
-  }>;
+  eraseClient(input: { client_id: string }, options?: CallOptions): Promise<Erasure>;
   /** Get the trial balance per currency. With `on`, by value date at the end of that day. Scope: books:read. */
   getTrialBalance(input?: { on?: string }, options?: CallOptions): Promise<TrialBalance[]>;
   /** Get Teller and Vault per currency. Scope: books:read. */
   getSystemAccounts(input?: Record<never, never>, options?: CallOptions): Promise<SystemAccount[]>;
   /** Close a day of the books. The day must have ended, and be the one after the last closed; the first may be any, and closes all before it. From then on, no posting with that value date or an earlier one is decided. Scope: books:close. */
-  closeDay(input: { date: string }, options?: CallOptions): Promise<DayClosing>;
+  closeDay(input: CloseDayRequest, options?: CallOptions): Promise<DayClosing>;
   /** List closed days. Scope: books:read. */
   listDayClosings(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<DayClosing>;
   /** Get a closed day. Scope: books:read. */
@@ -1229,25 +1162,19 @@ export interface Calls {
   /** Get operations and amounts per minute, hour, or day. `to` defaults to now; `from` defaults to an hour of minutes, a day of hours, or thirty days. At most 1,500 buckets. Counts the newest 200,000 transactions of the period; `complete` says whether these are all. Scope: books:read. */
   getPostingStatistics(input: { currency: string; unit?: 'minute' | 'hour' | 'day'; from?: string; to?: string }, options?: CallOptions): Promise<PostingStatistics>;
   /** Get operations and money in and out per currency. `to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all. Scope: books:read. */
-  getPostingTotals(input?: { from?: string; to?: string }, options?: CallOptions): Promise<{
-    from: string;
-    to: string;
-    complete: boolean;
-    counted_from: string;
-    totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
-  }>;
+  getPostingTotals(input?: { from?: string; to?: string }, options?: CallOptions): Promise<PostingTotals>;
   /** Get the cash that came in and went out, by day. Days are those of the bank on which postings were accepted. If too many were not counted before, `complete` is false, and a later request returns more. Scope: books:read. */
   getCashDays(input?: { days?: '7' | '14' | '30' }, options?: CallOptions): Promise<CashDays>;
   /** Get what a person has posted on a day. The caller's own day, or with `books:read` that of the person `actor`. Days are those of the bank, and every posting is counted, however many there are. What a second person has approved counts for the person who asked for it. Any authenticated caller. */
   getStaffDay(input?: { on?: string; actor?: string }, options?: CallOptions): Promise<StaffDay>;
   /** Open a till. A till belongs to a person who has signed in: API keys and OAuth clients have none. A person has at most one that is open. From then on it takes the deposits and withdrawals that the person posts. Scope: transactions:write. */
-  openTill(input: { counted: { currency: string; amount: number }[] }, options?: CallOptions): Promise<Till>;
+  openTill(input: OpenTillRequest, options?: CallOptions): Promise<Till>;
   /** List tills. The caller's own, or with `books:read` those of everybody. Any authenticated caller. */
   listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Till>;
   /** Get a till. Another person than its own requires `books:read`. Any authenticated caller. */
   getTill(input: { till_id: string }, options?: CallOptions): Promise<Till>;
   /** Close a till. By its own person, or by another one with `books:read`, who must give a reason. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required. Refused counts are audited, and the refusal does not say what is expected. Scope: transactions:write. */
-  closeTill(input: { till_id: string; counted: { currency: string; amount: number }[]; reason?: string | null }, options?: CallOptions): Promise<Till>;
+  closeTill(input: { till_id: string } & CloseTillRequest, options?: CallOptions): Promise<Till>;
   /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
   /** Verify the books and the audit log. Responds when the verification has started; its result is in `last_verification` of GET /admin/operations. It checks every entry, in one snapshot, and every audit record; `covers` says whether the audit log could be checked. If a verification is already running, returns that one. Scope: books:read. */
@@ -1283,9 +1210,9 @@ export interface Calls {
   /** Get a dead letter with headers and value. Scope: ops:manage and clients:read. */
   getDeadLetter(input: { dead_letter_id: string }, options?: CallOptions): Promise<DeadLetterContent>;
   /** Redrive a dead letter: publish its original bytes to its topic again. Scope: ops:manage. */
-  redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
+  redriveDeadLetter(input: { dead_letter_id: string } & RedriveDeadLetterRequest, options?: CallOptions): Promise<DeadLetter>;
   /** Drop a dead letter, so that this copy of the message is never executed. Scope: ops:manage. */
-  dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
+  dropDeadLetter(input: { dead_letter_id: string } & DropDeadLetterRequest, options?: CallOptions): Promise<DeadLetter>;
   /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
@@ -1298,30 +1225,15 @@ export interface Calls {
   /** Get an approval. Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once. Any authenticated caller. */
   getApproval(input: { approval_id: string }, options?: CallOptions): Promise<ApprovalWithKey>;
   /** Get what needs an approval. Returns the actions of the caller that need an approval now. A posting is `post_above` if its amount, or all items of a batch or captures of a hold together, is more than `limit` or more than `left` of its currency, or if its currency is not listed. It promises nothing: another posting of the caller, midnight, or a change of the settings may come before the request. Any authenticated caller. */
-  getApprovalRules(input?: Record<never, never>, options?: CallOptions): Promise<{
-    day: string;
-    actions: ('reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate')[];
-    limits: { currency: string; limit: number; posted: number; left: number }[];
-  }>;
+  getApprovalRules(input?: Record<never, never>, options?: CallOptions): Promise<ApprovalRules>;
   /** Approve a request. Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known. Scope: approvals:write. */
-  approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
+  approveRequest(input: { approval_id: string } & ApproveRequestRequest, options?: CallOptions): Promise<Approval>;
   /** Reject a request. Also requires the scope of the action. Scope: approvals:write. */
-  rejectRequest(input: { approval_id: string; reason: string }, options?: CallOptions): Promise<Approval>;
+  rejectRequest(input: { approval_id: string } & RejectRequestRequest, options?: CallOptions): Promise<Approval>;
   /** Sign a person in. For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. With the `id_token` of the same sign-in, the bank keeps its `name`, or `preferred_username`, for colleagues to see; one that cannot be verified, or is of another person or OAuth client, changes no name. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address. Any authenticated caller. */
-  signIn(input: { session_id: string; id_token?: string }, options?: CallOptions): Promise<{
-    session_id: string;
-    actor: string;
-    name: string | null;
-    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'accounts:limits' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage' | 'transactions:backdate' | 'books:close')[];
-  }>;
+  signIn(input: SignInRequest, options?: CallOptions): Promise<Session>;
   /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
-  signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;
+  signOut(input: SignOutRequest, options?: CallOptions): Promise<EndedSession>;
   /** Record an export, or a page or form that an application for staff refused. An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. `filters` are query parameters of the API; values that may be personal are not recorded. With sign-ins, at most 60 a minute for one person. Any authenticated caller. */
-  recordActivity(input: {
-    action: string;
-    outcome: 'success' | 'insufficient_scope' | 'invalid_credentials';
-    resource_id?: string | null;
-    file?: string;
-    filters?: Record<string, string>;
-  }, options?: CallOptions): Promise<{ action: string; outcome: 'success' | 'insufficient_scope' | 'invalid_credentials' }>;
+  recordActivity(input: RecordActivityRequest, options?: CallOptions): Promise<Activity>;
 }

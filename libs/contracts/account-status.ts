@@ -1,24 +1,26 @@
 import { z } from 'zod';
 import { accountReplySchema, accountSchema, accountStatus } from './accounts.ts';
 import { money } from './money.ts';
-import { type EndpointRows, event, example, field, type Meanings, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** The status of accounts (contract: accounts): Active, Inactive, or Frozen, and its history. */
 
 export const freezeReason = z.enum(['fraud', 'legal', 'customer_request', 'deceased', 'other']);
 
-export const statusTransitionSchema = z.object({
-  transition_id: z.string(),
-  account_id: z.string(),
-  from_status: accountStatus,
-  to_status: accountStatus,
-  /** Not shown to callers bound to a client. */
-  reason: freezeReason.nullable().optional(),
-  note: z.string().nullable().optional(),
-  actor: z.string().optional(),
-  created_at: z.string(),
-});
+export const statusTransitionSchema = z
+  .object({
+    transition_id: z.string(),
+    account_id: z.string(),
+    from_status: accountStatus,
+    to_status: accountStatus,
+    /** Not shown to callers bound to a client. */
+    reason: freezeReason.nullable().optional(),
+    note: z.string().nullable().optional(),
+    actor: z.string().optional(),
+    created_at: shown.time,
+  })
+  .meta({ id: 'StatusTransition' });
 export type StatusTransition = z.infer<typeof statusTransitionSchema>;
 
 export const statusEndpoints = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { money } from './money.ts';
 import { clientsOwn, externalId, givenNames, shownMasterNames } from './names.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** Accounts (contract: accounts): their master data, which accounts keeps, and their balances, which the ledger keeps. */
 
@@ -11,20 +11,22 @@ export const accountStatus = z.enum(['Active', 'Inactive', 'Frozen']);
 export type AccountType = z.infer<typeof accountType>;
 export type AccountStatus = z.infer<typeof accountStatus>;
 
-export const accountSchema = z.object({
-  account_id: z.string(),
-  client_id: z.string(),
-  account_number: z.string(),
-  account_type: accountType,
-  currency: z.string(),
-  balance: money,
-  /** The balance minus the held amount. Missing only in repeated replies from before holds existed. */
-  available_balance: money.optional(),
-  status: accountStatus,
-  ...shownMasterNames,
-  created_at: z.string(),
-  updated_at: z.string(),
-});
+export const accountSchema = z
+  .object({
+    account_id: z.string(),
+    client_id: z.string(),
+    account_number: z.string(),
+    account_type: accountType,
+    currency: z.string(),
+    balance: money,
+    /** The balance minus the held amount. Missing only in repeated replies from before holds existed. */
+    available_balance: money.optional(),
+    status: accountStatus,
+    ...shownMasterNames,
+    created_at: shown.time,
+    updated_at: shown.time,
+  })
+  .meta({ id: 'Account' });
 export type Account = z.infer<typeof accountSchema>;
 
 /** Prefixes of account numbers (contract: accounts-1). */
@@ -57,12 +59,14 @@ const ledgerAccountSchema = accountSchema
   .extend(forTag);
 export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
 
-export const accountBalanceSchema = accountSchema.pick({
-  account_id: true,
-  account_number: true,
-  balance: true,
-  currency: true,
-});
+export const accountBalanceSchema = accountSchema
+  .pick({
+    account_id: true,
+    account_number: true,
+    balance: true,
+    currency: true,
+  })
+  .meta({ id: 'AccountBalance' });
 
 /** An account number from another system. It needs no check digit. */
 const accountNumber = z

@@ -1,27 +1,29 @@
 import { z } from 'zod';
 import { bankScopes, type Scope, scopes } from './scopes.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** API keys (contract: permission): their scopes, expiry, rotation, and revocation. */
 
 const keyEnvironment = z.enum(['live', 'test']);
 
-export const apiKeySchema = z.object({
-  key_id: z.string(),
-  name: z.string(),
-  scopes: z.array(z.string()),
-  environment: keyEnvironment,
-  client_id: z.string().nullable(),
-  status: z.enum(['active', 'expired', 'revoked']),
-  created_at: z.string(),
-  created_by: z.string(),
-  expires_at: z.string(),
-  last_used_at: z.string().nullable(),
-  revoked_at: z.string().nullable(),
-  /** The key that was rotated to create this one. */
-  rotated_from: z.string().nullable(),
-});
+export const apiKeySchema = z
+  .object({
+    key_id: z.string(),
+    name: z.string(),
+    scopes: z.array(z.string()),
+    environment: keyEnvironment,
+    client_id: z.string().nullable(),
+    status: z.enum(['active', 'expired', 'revoked']),
+    created_at: shown.time,
+    created_by: z.string(),
+    expires_at: shown.time,
+    last_used_at: shown.time.nullable(),
+    revoked_at: shown.time.nullable(),
+    /** The key that was rotated to create this one. */
+    rotated_from: z.string().nullable(),
+  })
+  .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
 /** Returns the requested scopes that a key bound to a client cannot have. */
@@ -34,7 +36,7 @@ function findBankScopes({ client_id, scopes: asked }: field.Body): Scope[] {
 const secret = { api_key: 'cbk_live_<id>_<secret>' };
 
 /** With the key itself, which is shown once. */
-export const apiKeyWithSecretSchema = apiKeySchema.extend({ api_key: z.string().optional() });
+const apiKeyWithSecretSchema = apiKeySchema.extend({ api_key: z.string().optional() }).meta({ id: 'ApiKeyWithSecret' });
 
 export const apiKeyEndpoints = {
   create_api_key: {
@@ -95,7 +97,7 @@ export const apiKeyEndpoints = {
     body: z.strictObject({ descendants: z.boolean().default(false) }),
     description:
       'Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. `disabled_webhooks` lists the webhooks whose URL or secret these keys set last: they are disabled. It is left out if webhooks does not answer in time; they are disabled anyway.',
-    result: apiKeySchema.extend({ disabled_webhooks: z.array(z.string()).optional() }),
+    result: apiKeySchema.extend({ disabled_webhooks: z.array(z.string()).optional() }).meta({ id: 'RevokedApiKey' }),
     answers: { revoke: { status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z', disabled_webhooks: [] } },
   },
 } satisfies EndpointRows;
@@ -170,8 +172,8 @@ export const apiKeyStates = {
       scopes: z.array(z.string()),
       environment: keyEnvironment,
       client_id: z.string().nullable(),
-      expires_at: z.string(),
-      revoked_at: z.string().nullable(),
+      expires_at: shown.time,
+      revoked_at: shown.time.nullable(),
       version: z.number().int(),
     },
   }),
@@ -186,7 +188,7 @@ export const apiKeyMeanings = {
     'ApiKey.client_id': 'The client to which the key is bound; null: it acts for the whole bank',
     'create_api_key.client_id': 'The client to bind the key to; default: it acts for the whole bank',
     'ApiKey.status': 'active, expired, or revoked',
-    'revoke_api_key.status': 'revoked',
+    'RevokedApiKey.status': 'revoked',
     'create_api_key.expires_at':
       'Expiry, ISO 8601; default: KEY_MAX_LIFETIME_DAYS from now, and never later than that of the creating key',
     last_used_at: `When it was last used, to the minute, ${meaning.utc}; null: never`,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { refusal, refusalSchema } from './errors.ts';
 import { fromMinor, isCurrency, money, toMinor } from './money.ts';
 import { scopes } from './scopes.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /**
@@ -135,40 +135,44 @@ export const approvableCommand = z.enum([
 export type ApprovableCommand = z.infer<typeof approvableCommand>;
 
 /** The outcome of an approved command: the response that the request would have received without approval. */
-const outcomeSchema = z.discriminatedUnion('status', [
-  z.object({ status: z.literal('success'), data: z.record(z.string(), z.unknown()) }),
-  z.object({ status: z.literal('error'), ...refusalSchema.shape }),
-]);
+const outcomeSchema = z
+  .discriminatedUnion('status', [
+    z.object({ status: z.literal('success'), data: z.record(z.string(), z.unknown()) }).meta({ id: 'ApprovalSuccess' }),
+    z.object({ status: z.literal('error'), ...refusalSchema.shape }).meta({ id: 'ApprovalRefusal' }),
+  ])
+  .meta({ id: 'ApprovalOutcome' });
 export type ApprovalOutcome = z.infer<typeof outcomeSchema>;
 
-const time = z.string();
-
-export const approvalSchema = z.object({
-  approval_id: z.string(),
-  action: approvalAction,
-  /** One sentence without personal data. */
-  summary: z.string(),
-  /** The original request: API operation, route, and body. */
-  request: z.object({
-    operation: approvableCommand,
-    method: z.string(),
-    path: z.string(),
-    body: z.record(z.string(), z.unknown()),
-  }),
-  requested_by: z.string(),
-  /** The display names of people who have signed in, where approvals are read. */
-  requested_by_name: z.string().optional(),
-  requested_at: time,
-  expires_at: time,
-  status: approvalStatus,
-  decided_by: z.string().nullable(),
-  decided_by_name: z.string().optional(),
-  decided_at: time.nullable(),
-  /** The reason for approving or rejecting. */
-  reason: z.string().nullable(),
-  /** Set once an approved request has been executed or refused. */
-  outcome: outcomeSchema.optional(),
-});
+export const approvalSchema = z
+  .object({
+    approval_id: z.string(),
+    action: approvalAction,
+    /** One sentence without personal data. */
+    summary: z.string(),
+    /** The original request: API operation, route, and body. */
+    request: z
+      .object({
+        operation: approvableCommand,
+        method: z.string(),
+        path: z.string(),
+        body: z.record(z.string(), z.unknown()),
+      })
+      .meta({ id: 'ApprovalRequest' }),
+    requested_by: z.string(),
+    /** The display names of people who have signed in, where approvals are read. */
+    requested_by_name: z.string().optional(),
+    requested_at: shown.time,
+    expires_at: shown.time,
+    status: approvalStatus,
+    decided_by: z.string().nullable(),
+    decided_by_name: z.string().optional(),
+    decided_at: shown.time.nullable(),
+    /** The reason for approving or rejecting. */
+    reason: z.string().nullable(),
+    /** Set once an approved request has been executed or refused. */
+    outcome: outcomeSchema.optional(),
+  })
+  .meta({ id: 'Approval' });
 export type Approval = z.infer<typeof approvalSchema>;
 
 /** The data that accounts stores until the request is approved. */
@@ -189,11 +193,15 @@ const approvalRequestSchema = approvalSchema
 export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 
 /** The rules for the requests of a caller, with what is left of the limits of this day. */
-const ownRulesSchema = z.object({
-  day: z.string(),
-  actions: z.array(approvalAction),
-  limits: z.array(z.object({ currency: z.string(), limit: money, posted: money, left: money })),
-});
+const ownRulesSchema = z
+  .object({
+    day: shown.day,
+    actions: z.array(approvalAction),
+    limits: z.array(
+      z.object({ currency: z.string(), limit: money, posted: money, left: money }).meta({ id: 'ApprovalLimit' }),
+    ),
+  })
+  .meta({ id: 'ApprovalRules' });
 export type OwnRules = z.infer<typeof ownRulesSchema>;
 
 /** Returns what a caller with these sums, by currency, may still post alone. Pure. */
@@ -238,7 +246,7 @@ export const approvalEndpoints = {
     scope: null,
     description:
       "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
-    result: approvalSchema.extend({ api_key: z.string().optional() }),
+    result: approvalSchema.extend({ api_key: z.string().optional() }).meta({ id: 'ApprovalWithKey' }),
     errors: ['insufficient_scope', 'outcome_unknown'],
     answers: { waiting: {}, approved },
   },
@@ -348,12 +356,12 @@ export const approvalMeanings = {
     'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',
     'Approval.outcome': 'The response to the approved request; omitted until it has been executed',
     'list_approvals.requested_by': 'me: only those of the caller; others: only those that the caller can decide',
-    'get_approval_rules.day': 'The current day of the bank, to which `posted` belongs',
-    'get_approval_rules.actions': 'The actions of the caller that need an approval; empty: none',
-    'get_approval_rules.limits': 'The limits of postings; empty unless `post_above` is one of the actions',
-    'limits.limit': 'The most that one person posts without approval, at once and on one day',
-    'limits.posted': 'What the caller has posted without approval on this day',
-    'limits.left': 'The most that the caller can post now without approval',
+    'ApprovalRules.day': 'The current day of the bank, to which `posted` belongs',
+    'ApprovalRules.actions': 'The actions of the caller that need an approval; empty: none',
+    'ApprovalRules.limits': 'The limits of postings; empty unless `post_above` is one of the actions',
+    'ApprovalLimit.limit': 'The most that one person posts without approval, at once and on one day',
+    'ApprovalLimit.posted': 'What the caller has posted without approval on this day',
+    'ApprovalLimit.left': 'The most that the caller can post now without approval',
     'approve_request.reason': 'The reason for approving, 1 to 500 characters',
     'reject_request.reason': 'The reason for rejecting, 1 to 500 characters',
     request: 'The original request',
@@ -363,8 +371,9 @@ export const approvalMeanings = {
     method: 'HTTP method of the request',
     path: 'Path of the request',
     body: 'Body of the request, without secrets',
-    'outcome.status': 'success or error',
-    'outcome.data': 'The `data` of the response',
+    'ApprovalSuccess.status': 'Always success',
+    'ApprovalRefusal.status': 'Always error',
+    'ApprovalSuccess.data': 'The `data` of the response',
   },
   eventFields: {
     decided_by: 'The second person; system if the key that asked was no longer valid; null if the approval expired',

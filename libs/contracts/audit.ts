@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** The audit log, and security events for a SIEM (contract: audit). */
@@ -8,28 +8,30 @@ import { text } from './texts.ts';
  * A record of one action, kept for auditors and never changed. Its details are short facts. They never contain
  * secrets, nor personal data except a client's previous and new names.
  */
-export const auditRecordSchema = z.object({
-  audit_id: z.string(),
-  created_at: z.string(),
-  /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, `unauthenticated`, or `various` in a summary. */
-  actor: z.string(),
-  /**
-   * The endpoint's name. The dashboard also records `sign_in`, `sign_out`, and `export`, and for a refused page
-   * or form `page:` or `form:` with its path. `unknown_route` if no route matched; `various` if a summary
-   * covers several actions.
-   */
-  action: z.string(),
-  resource_id: z.string().nullable(),
-  /** `success`, or the error code of the refusal. */
-  outcome: z.string(),
-  request_id: z.string(),
-  details: z.record(z.string(), z.unknown()),
-  /**
-   * The caller's network address. In a summary of refusals an IPv6 address is a /64, and null means several
-   * addresses.
-   */
-  address: z.string().nullable(),
-});
+export const auditRecordSchema = z
+  .object({
+    audit_id: z.string(),
+    created_at: shown.time,
+    /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, `unauthenticated`, or `various` in a summary. */
+    actor: z.string(),
+    /**
+     * The endpoint's name. The dashboard also records `sign_in`, `sign_out`, and `export`, and for a refused page
+     * or form `page:` or `form:` with its path. `unknown_route` if no route matched; `various` if a summary
+     * covers several actions.
+     */
+    action: z.string(),
+    resource_id: z.string().nullable(),
+    /** `success`, or the error code of the refusal. */
+    outcome: z.string(),
+    request_id: z.string(),
+    details: z.record(z.string(), z.unknown()),
+    /**
+     * The caller's network address. In a summary of refusals an IPv6 address is a /64, and null means several
+     * addresses.
+     */
+    address: z.string().nullable(),
+  })
+  .meta({ id: 'AuditRecord' });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
 /**
@@ -66,11 +68,13 @@ const listFilters = z.strictObject({
 });
 
 /** Somebody who acted: a person, a key, or the bank itself. */
-export const auditActorSchema = z.object({
-  actor: z.string(),
-  /** The name of the key or person, or the subject of the person's token. */
-  name: z.string(),
-});
+const auditActorSchema = z
+  .object({
+    actor: z.string(),
+    /** The name of the key or person, or the subject of the person's token. */
+    name: z.string(),
+  })
+  .meta({ id: 'AuditActor' });
 export type AuditActor = z.infer<typeof auditActorSchema>;
 
 const maxNamed = 50;

@@ -3,7 +3,7 @@ import { refusalSchema } from './errors.ts';
 import { fromMinor, money, toMinor } from './money.ts';
 import type { Names } from './names.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { transactionBody, transactionData, transactionSchema, transactionStatus } from './transactions.ts';
 import { transferBody, transferData, transferSchema } from './transfers.ts';
 
@@ -16,39 +16,47 @@ export type BatchMode = z.infer<typeof batchMode>;
  * The result of one item of a batch. If it has neither transaction nor transfer, the item is Pending and the
  * result was read by a later request.
  */
-const itemResultSchema = z.object({
-  index: z.number().int().min(0).max(999),
-  status: transactionStatus,
-  transaction: transactionSchema.optional(),
-  transfer: transferSchema.optional(),
-  /** The error that the item would have returned if it had been sent alone. */
-  error: refusalSchema.optional(),
-});
+const itemResultSchema = z
+  .object({
+    index: z.number().int().min(0).max(999),
+    status: transactionStatus,
+    transaction: transactionSchema.optional(),
+    transfer: transferSchema.optional(),
+    /** The error that the item would have returned if it had been sent alone. */
+    error: refusalSchema.optional(),
+  })
+  .meta({ id: 'BatchResult' });
 export type ItemResult = z.infer<typeof itemResultSchema>;
 
 /** A batch without its results, as in a list. */
-export const batchSummarySchema = z.object({
-  batch_id: z.string(),
-  mode: batchMode,
-  /** Pending while any item is Pending. Refused: an atomic batch that posted nothing, which only the list shows. */
-  status: z.enum(['Completed', 'Pending', 'Refused']),
-  counts: z.object({
-    completed: z.number().int().min(0).max(1000),
-    failed: z.number().int().min(0).max(1000),
-    pending: z.number().int().min(0).max(1000),
-  }),
-  /** The sums of the Completed items, by currency. */
-  totals: z.array(z.object({ currency: z.string(), amount: money })),
-  actor: z.string(),
-  created_at: z.string(),
-  ...shownNames,
-});
+export const batchSummarySchema = z
+  .object({
+    batch_id: z.string(),
+    mode: batchMode,
+    /** Pending while any item is Pending. Refused: an atomic batch that posted nothing, which only the list shows. */
+    status: z.enum(['Completed', 'Pending', 'Refused']),
+    counts: z
+      .object({
+        completed: z.number().int().min(0).max(1000),
+        failed: z.number().int().min(0).max(1000),
+        pending: z.number().int().min(0).max(1000),
+      })
+      .meta({ id: 'BatchCounts' }),
+    /** The sums of the Completed items, by currency. */
+    totals: z.array(z.object({ currency: z.string(), amount: money }).meta({ id: 'BatchTotal' })),
+    actor: z.string(),
+    created_at: shown.time,
+    ...shownNames,
+  })
+  .meta({ id: 'BatchSummary' });
 export type BatchSummary = z.infer<typeof batchSummarySchema>;
 
-export const batchSchema = batchSummarySchema.extend({
-  /** In the order of the items. */
-  results: z.array(itemResultSchema),
-});
+export const batchSchema = batchSummarySchema
+  .extend({
+    /** In the order of the items. */
+    results: z.array(itemResultSchema),
+  })
+  .meta({ id: 'Batch' });
 export type Batch = z.infer<typeof batchSchema>;
 
 /** What a batch has before any of its items is decided. */
@@ -94,7 +102,8 @@ const itemBody = z
       when: ({ issues }) => issues.length === 0,
     }),
   )
-  .meta({ minProperties: 1, maxProperties: 1 });
+  .meta({ minProperties: 1, maxProperties: 1 })
+  .meta({ id: 'BatchItem' });
 
 const listFilters = z.strictObject({ external_id: externalId.optional(), ...field.page });
 
@@ -196,17 +205,17 @@ export const batchMessages = {
 export const batchMeanings = {
   fields: {
     batch_id: `The batch: \`bat_\` and 32 hexadecimal digits; in a posting, the batch that contained it`,
-    'items.transaction': 'A deposit or withdrawal, as in POST /transactions',
-    'items.transfer': 'A transfer, as in POST /transfers',
-    'results.transaction': 'The transaction of a deposit or withdrawal',
-    'results.transfer': 'The transfer',
+    'BatchItem.transaction': 'A deposit or withdrawal, as in POST /transactions',
+    'BatchItem.transfer': 'A transfer, as in POST /transfers',
+    'BatchResult.transaction': 'The transaction of a deposit or withdrawal',
+    'BatchResult.transfer': 'The transfer',
     mode: 'independent: each item is decided as if sent alone; atomic: all items are applied, or none',
     items: 'The items, in order; at most 500 in atomic mode',
     'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
     'BatchSummary.status':
       'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
-    'totals.amount': `The sum, ${meaning.inUnits}`,
-    'results.status': 'The status of the item',
+    'BatchTotal.amount': `The sum, ${meaning.inUnits}`,
+    'BatchResult.status': 'The status of the item',
     counts: 'The number of items by status',
     completed: 'Number of items that were posted',
     failed: 'Number of items that were refused',

@@ -4,25 +4,33 @@ import { type EndpointRows, field, type Meanings, meaning, message } from './sub
 
 /** The trial balance, and Teller and Vault (contract: double-entry). */
 
-export const trialBalanceSchema = z.object({
-  currency: z.string(),
-  debit_total: money,
-  credit_total: money,
-  assets: money,
-  liabilities: money,
-  difference: money,
-});
+const trialBalanceSchema = z
+  .object({
+    currency: z.string(),
+    debit_total: money,
+    credit_total: money,
+    assets: money,
+    liabilities: money,
+    difference: money,
+  })
+  .meta({ id: 'TrialBalance' });
 
 export type TrialBalance = z.infer<typeof trialBalanceSchema>;
 
-export const systemAccountSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  kind: z.enum(['Teller', 'Vault']),
-  currency: z.string(),
-  balance: money,
-  slots: z.array(z.object({ account_id: z.string(), account_number: z.string(), balance: money })),
-});
+export const systemAccountSchema = z
+  .object({
+    account_id: z.string(),
+    account_number: z.string(),
+    kind: z.enum(['Teller', 'Vault']),
+    currency: z.string(),
+    balance: money,
+    slots: z.array(
+      z
+        .object({ account_id: z.string(), account_number: z.string(), balance: money })
+        .meta({ id: 'SystemAccountSlot' }),
+    ),
+  })
+  .meta({ id: 'SystemAccount' });
 export type SystemAccount = z.infer<typeof systemAccountSchema>;
 
 export const bookEndpoints = {

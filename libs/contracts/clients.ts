@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { email, emailParameter } from './emails.ts';
 import { clientsOwn, externalId, givenNames, shownMasterNames } from './names.ts';
 import { phone, phoneParameter } from './phones.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { nameText, text } from './texts.ts';
 
 /** Clients (contract: clients): people and organizations that have accounts. */
@@ -34,33 +34,39 @@ const shownContact = {
   contact_number: z.string(),
   address: z.string().nullable(),
   /** Set if the client was erased; all personal data is then replaced. */
-  erased_at: z.string().optional(),
+  erased_at: shown.time.optional(),
 };
 
-export const clientSchema = z.discriminatedUnion('client_type', [
-  z.object({
-    client_id: z.string(),
-    client_type: z.literal('Retail'),
-    first_name: z.string(),
-    last_name: z.string(),
-    ...shownContact,
-    ussd_phone_number: z.string().nullable(),
-    ussd_status: ussdStatus,
-    ...shownMasterNames,
-    created_at: z.string(),
-    updated_at: z.string(),
-  }),
-  z.object({
-    client_id: z.string(),
-    client_type: z.literal('Corporate'),
-    company_name: z.string(),
-    registration_number: z.string(),
-    ...shownContact,
-    ...shownMasterNames,
-    created_at: z.string(),
-    updated_at: z.string(),
-  }),
-]);
+export const clientSchema = z
+  .discriminatedUnion('client_type', [
+    z
+      .object({
+        client_id: z.string(),
+        client_type: z.literal('Retail'),
+        first_name: z.string(),
+        last_name: z.string(),
+        ...shownContact,
+        ussd_phone_number: z.string().nullable(),
+        ussd_status: ussdStatus,
+        ...shownMasterNames,
+        created_at: shown.time,
+        updated_at: shown.time,
+      })
+      .meta({ id: 'RetailClient' }),
+    z
+      .object({
+        client_id: z.string(),
+        client_type: z.literal('Corporate'),
+        company_name: z.string(),
+        registration_number: z.string(),
+        ...shownContact,
+        ...shownMasterNames,
+        created_at: shown.time,
+        updated_at: shown.time,
+      })
+      .meta({ id: 'CorporateClient' }),
+  ])
+  .meta({ id: 'Client' });
 export type Client = z.infer<typeof clientSchema>;
 
 const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
@@ -90,17 +96,20 @@ const retailBody = z
       (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number']),
     ),
   )
-  .meta(field.needsWhen('ussd_status', 'active', 'ussd_phone_number'));
+  .meta(field.needsWhen('ussd_status', 'active', 'ussd_phone_number'))
+  .meta({ id: 'CreateRetailClientRequest' });
 
-const corporateBody = z.strictObject({
-  client_type: z.literal('Corporate'),
-  company_name: clientNames.company_name,
-  registration_number: clientNames.registration_number,
-  ...contact,
-  ...givenNames,
-});
+const corporateBody = z
+  .strictObject({
+    client_type: z.literal('Corporate'),
+    company_name: clientNames.company_name,
+    registration_number: clientNames.registration_number,
+    ...contact,
+    ...givenNames,
+  })
+  .meta({ id: 'CreateCorporateClientRequest' });
 
-const createBody = z.discriminatedUnion('client_type', [retailBody, corporateBody]);
+const createBody = z.discriminatedUnion('client_type', [retailBody, corporateBody]).meta({ id: 'CreateClientRequest' });
 const changes = z
   .strictObject({
     ...z.object(clientNames).partial().shape,

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { money } from './money.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** The books by the day (contract: days): value dates, that is the days for which postings count, and closed days. */
 
 /** In requests and commands. Null and absent mean the bank's day at the decision. */
 export const givenDay = { effective_date: field.day.nullish() };
 /** In resources; omitted while it is not known. */
-export const shownDay = { effective_date: z.string().optional() };
+export const shownDay = { effective_date: shown.day.optional() };
 export const eventDay = { effective_date: event.since('0.2.0', event.day) };
 
 /** Returns the value date if one was given. Pure. */
@@ -19,50 +19,58 @@ export function pickDay({ effective_date: day }: { effective_date?: string | nul
 export const dayFilters = { effective_from: field.day.optional(), effective_to: field.day.optional() };
 
 /** What moved on a closed day, per currency and class of accounts. */
-const dayTotal = z.object({
-  currency: z.string(),
-  class: z.enum(['liability', 'asset']),
-  opening: money,
-  debits: money,
-  credits: money,
-  closing: money,
-  entry_count: z.number().int().min(0),
-  operation_count: z.number().int().min(0),
-});
+const dayTotal = z
+  .object({
+    currency: z.string(),
+    class: z.enum(['liability', 'asset']),
+    opening: money,
+    debits: money,
+    credits: money,
+    closing: money,
+    entry_count: z.number().int().min(0),
+    operation_count: z.number().int().min(0),
+  })
+  .meta({ id: 'DayTotal' });
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-export const dayClosingSchema = z.object({
-  date: z.string(),
-  closed_at: z.string(),
-  closed_by: z.string(),
-  totals: z.array(dayTotal),
-  accounts_sha256: sha256,
-  previous_hash: sha256,
-  hash: sha256,
-});
+export const dayClosingSchema = z
+  .object({
+    date: shown.day,
+    closed_at: shown.time,
+    closed_by: z.string(),
+    totals: z.array(dayTotal),
+    accounts_sha256: sha256,
+    previous_hash: sha256,
+    hash: sha256,
+  })
+  .meta({ id: 'DayClosing' });
 export type DayClosing = z.infer<typeof dayClosingSchema>;
 
 /** A line of a closing: an account with movement. Its bytes are those that were hashed, so amounts are decimal strings. */
-export const dayLineSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  currency: z.string(),
-  class: z.enum(['liability', 'asset']),
-  opening: z.string(),
-  closing: z.string(),
-  sum: z.string(),
-  count: z.number().int().min(1),
-  first_sequence: z.number().int().min(1),
-  last_sequence: z.number().int().min(1),
-});
+export const dayLineSchema = z
+  .object({
+    account_id: z.string(),
+    account_number: z.string(),
+    currency: z.string(),
+    class: z.enum(['liability', 'asset']),
+    opening: z.string(),
+    closing: z.string(),
+    sum: z.string(),
+    count: z.number().int().min(1),
+    first_sequence: z.number().int().min(1),
+    last_sequence: z.number().int().min(1),
+  })
+  .meta({ id: 'DayLine' });
 export type DayLine = z.infer<typeof dayLineSchema>;
 
 /** The balance of an account on a day. */
-export const dayBalanceSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  currency: z.string(),
-  balance: z.string(),
-});
+const dayBalanceSchema = z
+  .object({
+    account_id: z.string(),
+    account_number: z.string(),
+    currency: z.string(),
+    balance: z.string(),
+  })
+  .meta({ id: 'DayBalance' });
 
 export const dayEndpoints = {
   close_day: {
@@ -175,7 +183,7 @@ export const dayMeanings = {
     credits: 'The sum of CR entries of the day',
     closing: 'The balance by value date at the end of the day',
     operation_count: 'Number of operations of the day',
-    'totals.entry_count': 'Number of entries of the day',
+    'DayTotal.entry_count': 'Number of entries of the day',
     accounts_sha256: 'SHA-256 of the JSON lines of its accounts, in hex',
     previous_hash: 'The hash of the day before; 64 zeros for the first',
     hash: 'SHA-256 of previous_hash followed by accounts_sha256, in hex',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 import { deadLetterTopics } from './topics.ts';
 
@@ -8,39 +8,43 @@ import { deadLetterTopics } from './topics.ts';
 export const deadLetterState = z.enum(['open', 'redriven', 'dropped']);
 
 /** A message that could not be processed. Topic names have no prefix. */
-export const deadLetterSchema = z.object({
-  dead_letter_id: z.string(),
-  topic: z.string(),
-  partition: z.number().int().min(0),
-  offset: z.number().int().min(0),
-  source_topic: z.string(),
-  source_partition: z.number().int().min(0).nullable(),
-  source_offset: z.number().int().min(0).nullable(),
-  key: z.string().nullable(),
-  code: z.string().nullable(),
-  reason: z.string().nullable(),
-  /** The size of the value in bytes. */
-  size_bytes: z.number().int().min(0),
-  /** The name of the command or query, if its type is known. */
-  message: z.string().nullable(),
-  request_id: z.string().nullable(),
-  dead_at: z.string(),
-  state: deadLetterState,
-  decided_by: z.string().nullable(),
-  decided_at: z.string().nullable(),
-  drop_reason: z.string().nullable(),
-});
+const deadLetterSchema = z
+  .object({
+    dead_letter_id: z.string(),
+    topic: z.string(),
+    partition: z.number().int().min(0),
+    offset: z.number().int().min(0),
+    source_topic: z.string(),
+    source_partition: z.number().int().min(0).nullable(),
+    source_offset: z.number().int().min(0).nullable(),
+    key: z.string().nullable(),
+    code: z.string().nullable(),
+    reason: z.string().nullable(),
+    /** The size of the value in bytes. */
+    size_bytes: z.number().int().min(0),
+    /** The name of the command or query, if its type is known. */
+    message: z.string().nullable(),
+    request_id: z.string().nullable(),
+    dead_at: shown.time,
+    state: deadLetterState,
+    decided_by: z.string().nullable(),
+    decided_at: shown.time.nullable(),
+    drop_reason: z.string().nullable(),
+  })
+  .meta({ id: 'DeadLetter' });
 export type DeadLetter = z.infer<typeof deadLetterSchema>;
 
 /** A dead letter with the message stored in its topic. `available` is false once retention has deleted the message. */
-export const deadLetterContentSchema = deadLetterSchema.extend({
-  available: z.boolean(),
-  headers: z.record(z.string(), z.string()),
-  /** The first 64 KiB: as text if they are valid UTF-8, otherwise in base64. */
-  value: z.string().nullable(),
-  encoding: z.enum(['utf-8', 'base64']).nullable(),
-  truncated: z.boolean(),
-});
+const deadLetterContentSchema = deadLetterSchema
+  .extend({
+    available: z.boolean(),
+    headers: z.record(z.string(), z.string()),
+    /** The first 64 KiB: as text if they are valid UTF-8, otherwise in base64. */
+    value: z.string().nullable(),
+    encoding: z.enum(['utf-8', 'base64']).nullable(),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'DeadLetterContent' });
 export type DeadLetterContent = z.infer<typeof deadLetterContentSchema>;
 
 const listFilters = z.strictObject({

@@ -57,7 +57,9 @@ const rows = {
     route: 'GET /',
     summary: 'Health check',
     scope: null,
-    result: z.object({ status: z.literal('success'), message: z.string(), apiVersion: z.string() }),
+    result: z
+      .object({ status: z.literal('success'), message: z.string(), apiVersion: z.string() })
+      .meta({ id: 'Health' }),
     shape: 'health',
     message: null,
     answers: { running: { message: 'the service is running', apiVersion: '0.2.0' } },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventDay, shownDay } from './days.ts';
 import { money } from './money.ts';
-import { event, example } from './subject.ts';
+import { event, example, shown } from './subject.ts';
 
 /** Entries (contract: double-entry): what an operation debits and credits. */
 
@@ -11,20 +11,22 @@ const side = z.enum(['DR', 'CR']);
 export type Direction = z.infer<typeof direction>;
 export type Side = z.infer<typeof side>;
 
-export const entrySchema = z.object({
-  entry_id: z.string(),
-  operation_id: z.string(),
-  transaction_id: z.string(),
-  account_id: z.string(),
-  sequence: z.number().int().min(1),
-  direction,
-  side,
-  amount: money,
-  currency: z.string(),
-  balance_after: money,
-  created_at: z.string(),
-  ...shownDay,
-});
+export const entrySchema = z
+  .object({
+    entry_id: z.string(),
+    operation_id: z.string(),
+    transaction_id: z.string(),
+    account_id: z.string(),
+    sequence: z.number().int().min(1),
+    direction,
+    side,
+    amount: money,
+    currency: z.string(),
+    balance_after: money,
+    created_at: shown.time,
+    ...shownDay,
+  })
+  .meta({ id: 'Entry' });
 export type Entry = z.infer<typeof entrySchema>;
 
 /**

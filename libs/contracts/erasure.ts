@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eventClient } from './clients.ts';
-import { type EndpointRows, event, example, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** Erasure of a client's personal data (contract: clients). */
 
@@ -8,20 +8,26 @@ import { type EndpointRows, event, example, type Meanings, meaning, message } fr
 export const erasedText = '(erased)';
 
 /** The number of records of a client that an erasure replaced, and where data of the client remains and until when. */
-export const erasureSchema = z.object({
-  client_id: z.string(),
-  erased_at: z.string(),
-  /** The number of each that this request replaced, not counting earlier requests. */
-  replaced: z.object({
-    kept_replies: z.number().int().min(0),
-    audit_records: z.number().int().min(0),
-    approvals: z.number().int().min(0),
-    status_notes: z.number().int().min(0),
-  }),
-  revoked_keys: z.number().int().min(0),
-  /** `gone_at`: the time after which nothing remains; null if it is never deleted automatically. */
-  remaining: z.array(z.object({ place: z.string(), holds: z.string(), gone_at: z.string().nullable() })),
-});
+export const erasureSchema = z
+  .object({
+    client_id: z.string(),
+    erased_at: shown.time,
+    /** The number of each that this request replaced, not counting earlier requests. */
+    replaced: z
+      .object({
+        kept_replies: z.number().int().min(0),
+        audit_records: z.number().int().min(0),
+        approvals: z.number().int().min(0),
+        status_notes: z.number().int().min(0),
+      })
+      .meta({ id: 'ErasureCounts' }),
+    revoked_keys: z.number().int().min(0),
+    /** `gone_at`: the time after which nothing remains; null if it is never deleted automatically. */
+    remaining: z.array(
+      z.object({ place: z.string(), holds: z.string(), gone_at: shown.time.nullable() }).meta({ id: 'RemainingData' }),
+    ),
+  })
+  .meta({ id: 'Erasure' });
 export type Erasure = z.infer<typeof erasureSchema>;
 
 export const erasureEndpoints = {

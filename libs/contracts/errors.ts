@@ -86,7 +86,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-export const errorCodeSchema = z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]);
+export const errorCodeSchema = z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]).meta({ id: 'ErrorCode' });
 
 /** Returns the error for a resource that does not exist. */
 export function notFoundCode(kind: ResourceKind): ErrorCode {
@@ -94,19 +94,23 @@ export function notFoundCode(kind: ResourceKind): ErrorCode {
 }
 
 /** A violation of a validation rule. `field` is a dotted path or a parameter name. */
-const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });
+const violationSchema = z
+  .object({ field: z.string(), code: errorCodeSchema, message: z.string() })
+  .meta({ id: 'Violation' });
 export type Violation = z.infer<typeof violationSchema>;
 
 /**
  * A refusal: a business decision against a request. It is returned in a reply like any outcome and, if it is
  * decided for good (contract: idempotency-6), stored.
  */
-export const refusalSchema = z.object({
-  code: errorCodeSchema,
-  message: z.string(),
-  errors: z.array(violationSchema).optional(),
-  details: z.record(z.string(), z.unknown()).optional(),
-});
+export const refusalSchema = z
+  .object({
+    code: errorCodeSchema,
+    message: z.string(),
+    errors: z.array(violationSchema).optional(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({ id: 'Refusal' });
 export type Refusal = z.infer<typeof refusalSchema>;
 
 /** The name of the kind of error, the same for each occurrence. */
@@ -160,22 +164,26 @@ export function invalidField(field: string, message: string, code: ErrorCode = '
 }
 
 /** The body of every error response. */
-export const errorBodySchema = z.object({
-  status: z.literal('error'),
-  ...refusalSchema.shape,
-  request_id: z.string(),
-});
+export const errorBodySchema = z
+  .object({
+    status: z.literal('error'),
+    ...refusalSchema.shape,
+    request_id: z.string(),
+  })
+  .meta({ id: 'ErrorBody' });
 export type ErrorBody = z.infer<typeof errorBodySchema>;
 
 /** The same error as problem details (RFC 9457), for clients that accept `application/problem+json`. */
-export const problemSchema = z.object({
-  type: z.string(),
-  title: z.string(),
-  status: z.number().int().min(400).max(599),
-  detail: z.string(),
-  instance: z.string(),
-  ...errorBodySchema.omit({ status: true, message: true }).shape,
-});
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.number().int().min(400).max(599),
+    detail: z.string(),
+    instance: z.string(),
+    ...errorBodySchema.omit({ status: true, message: true }).shape,
+  })
+  .meta({ id: 'Problem' });
 
 /** Returns the problem details of an error. Its type and its instance are names, not addresses. */
 export function toProblem({ status: _error, message, code, ...rest }: ErrorBody): z.infer<typeof problemSchema> {

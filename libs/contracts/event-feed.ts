@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { events } from './events.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { feedTopics } from './topics.ts';
 import { violation } from './violation.ts';
 
@@ -35,18 +35,20 @@ const patternNames = new Set([...feedTypes.keys()].flatMap((name) => [name, name
 export const anyPattern = [...patternNames].map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
 
 /** A CloudEvents 1.0 event in structured JSON. */
-export const cloudEventSchema = z.object({
-  specversion: z.literal('1.0'),
-  id: z.string(),
-  source: z.string(),
-  type: z.string(),
-  subject: z.string(),
-  time: z.string(),
-  datacontenttype: z.literal('application/json'),
-  /** The `$id` of the schema of `data`; events from before 0.2.0 lack it. */
-  dataschema: z.string().optional(),
-  data: z.record(z.string(), z.unknown()),
-});
+const cloudEventSchema = z
+  .object({
+    specversion: z.literal('1.0'),
+    id: z.string(),
+    source: z.string(),
+    type: z.string(),
+    subject: z.string(),
+    time: shown.time,
+    datacontenttype: z.literal('application/json'),
+    /** The `$id` of the schema of `data`; events from before 0.2.0 lack it. */
+    dataschema: z.string().optional(),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'CloudEvent' });
 export type CloudEvent = z.infer<typeof cloudEventSchema>;
 
 const patternChoice = ` *(${anyPattern}) *`;
@@ -108,7 +110,7 @@ export const feedMeanings = {
     subject: 'Id of the resource concerned',
     time: `When it occurred, ${meaning.utc}`,
     datacontenttype: 'Always JSON',
-    data: 'The event data, described in docs/events.md; amounts are decimal strings',
+    'CloudEvent.data': 'The event data, described in docs/events.md; amounts are decimal strings',
     types:
       'Event types without prefix and version, separated by commas, such as transaction.completed,transfer.*; default: all',
     'list_events.account_id': 'Only events of this account',

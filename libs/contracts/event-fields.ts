@@ -10,7 +10,7 @@ import type { TopicName } from './topics.ts';
 
 export const idField = (kind: IdKind) => z.string().regex(new RegExp(`^${idPrefix[kind]}_[0-9a-f]{32}$`));
 export const entryId = z.string().regex(/^ent_[0-9a-f]{32}-[1-9]\d*$/);
-export const positiveMoney = z.string().regex(/^(?!0+(\.0+)?$)\d+(\.\d+)?$/);
+export const positiveMoney = z.string().regex(/^(\d*[1-9]\d*(\.\d+)?|\d+\.\d*[1-9]\d*)$/);
 export const currencyCode = z.string().regex(/^[A-Z]{3}$/);
 export const moment = z
   .string()

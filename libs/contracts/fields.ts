@@ -46,6 +46,7 @@ export function amount(zero: boolean) {
     })
     .meta({
       type: 'number',
+      format: 'decimal',
       ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }),
       maximum: Number(maxMinor),
       description: `${zero ? '0 or more' : 'Above 0'}, in units of the currency: at most its decimal places, and 10^15 - 1 minor units`,
@@ -92,12 +93,9 @@ export const changesSomething = z.refine<Body>((body) => Object.keys(body).lengt
   when: ({ issues }) => issues.length === 0,
 });
 
-/** Returns the JSON Schema of the same rule: if `when` has that value, `field` must be a string. */
+/** Returns the JSON Schema of such a rule: not `when` of that value with `field` absent or no string. */
 export function needsWhen(when: string, value: string, field: string) {
-  return {
-    if: { properties: { [when]: { const: value } }, required: [when] },
-    then: { properties: { [field]: { type: 'string' } }, required: [field] },
-  };
+  return { not: { properties: { [when]: { enum: [value] }, [field]: { not: { type: 'string' } } }, required: [when] } };
 }
 
 /** Checks the decimal places and size of `field` if the body names a currency. Otherwise the ledger checks them. */
@@ -192,21 +190,21 @@ export const decimalParameter = z
       return violation(ctx, 'invalid_amount', 'must be a number not below 0');
     return decimal;
   })
-  .meta({ type: 'number', minimum: 0 });
+  .meta({ type: 'number', format: 'decimal', minimum: 0 });
 
 /** Parameters of every list. */
 export const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
 
 /** Ids of rows to return, so that a client can show them together with another list. */
-export const ids = (prefix: string) =>
-  z
+export function ids(prefix: string) {
+  const [one, error] = [`${prefix}_[0-9a-f]{32}`, 'must be at most 100 ids, separated by commas'];
+  return z
     .string()
-    .regex(
-      new RegExp(`^${prefix}_[0-9a-f]{32}(,${prefix}_[0-9a-f]{32}){0,99}$`),
-      'must be at most 100 ids, separated by commas',
-    )
+    .max(100 * `${prefix}_,`.length + 100 * 32 - 1, error)
+    .regex(new RegExp(`^${one}(,${one})*$`), error)
     .optional();
+}
 
 /** Unknown parameters are refused, because a mistyped filter must not list everything. */
-export const noParameters = z.strictObject({});
+export const noParameters = z.strictObject({}).meta({ id: 'EmptyRequest' });
 export const pageParameters = z.strictObject(page);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { givenDay } from './days.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { postingErrors, transactionSchema } from './transactions.ts';
 import { transferSchema } from './transfers.ts';
 
@@ -19,32 +19,34 @@ export const maxHoldLifetimeMs = 31 * day;
 /** The maximum number of Active holds on an account. The database enforces it, too. */
 export const maxActiveHolds = 1000;
 
-const time = z.string();
-
-export const holdSchema = z.object({
-  hold_id: z.string(),
-  account_id: z.string(),
-  amount: money,
-  /** The total of all captures so far. */
-  captured_amount: money,
-  currency: z.string(),
-  /** An Active hold whose expires_at has passed is Expired: it no longer reduces the available balance. */
-  status: holdStatus,
-  description: z.string().nullable(),
-  reference: z.string().nullable(),
-  expires_at: time,
-  created_at: time,
-  updated_at: time,
-  ...shownNames,
-});
+const holdSchema = z
+  .object({
+    hold_id: z.string(),
+    account_id: z.string(),
+    amount: money,
+    /** The total of all captures so far. */
+    captured_amount: money,
+    currency: z.string(),
+    /** An Active hold whose expires_at has passed is Expired: it no longer reduces the available balance. */
+    status: holdStatus,
+    description: z.string().nullable(),
+    reference: z.string().nullable(),
+    expires_at: shown.time,
+    created_at: shown.time,
+    updated_at: shown.time,
+    ...shownNames,
+  })
+  .meta({ id: 'Hold' });
 export type Hold = z.infer<typeof holdSchema>;
 
 /** The hold after the capture, and the posting: a transfer if a destination was named, otherwise a withdrawal. */
-export const capturedHoldSchema = z.object({
-  hold: holdSchema,
-  transaction: transactionSchema.optional(),
-  transfer: transferSchema.optional(),
-});
+const capturedHoldSchema = z
+  .object({
+    hold: holdSchema,
+    transaction: transactionSchema.optional(),
+    transfer: transferSchema.optional(),
+  })
+  .meta({ id: 'CapturedHold' });
 
 const listFilters = z.strictObject({
   status: holdStatus.optional(),

@@ -13,15 +13,17 @@ export function allowsMore(name: LimitName, was: bigint | null, is: bigint | nul
   return is === null || (name === 'minimum_balance' ? is < was : is > was);
 }
 
-export const limitsSchema = z.object({
-  account_id: z.string(),
-  currency: z.string(),
-  minimum_balance: money.optional(),
-  per_transaction: money.optional(),
-  per_day_out: money.optional(),
-  /** What left the account on this day of the bank. Only with per_day_out. */
-  out_today: money.optional(),
-});
+const limitsSchema = z
+  .object({
+    account_id: z.string(),
+    currency: z.string(),
+    minimum_balance: money.optional(),
+    per_transaction: money.optional(),
+    per_day_out: money.optional(),
+    /** What left the account on this day of the bank. Only with per_day_out. */
+    out_today: money.optional(),
+  })
+  .meta({ id: 'AccountLimits' });
 
 /** The amounts whose decimals the ledger checks, because only it knows the currency. */
 const limit = field.amount(true);

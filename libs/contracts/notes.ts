@@ -1,17 +1,19 @@
 import { z } from 'zod';
-import { type EndpointRows, example, type Meanings, message } from './subject.ts';
+import { type EndpointRows, example, type Meanings, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** A remark of staff, for staff: on a client, or on one of their accounts. */
-export const noteSchema = z.object({
-  note_id: z.string(),
-  client_id: z.string(),
-  /** null: on the client. */
-  account_id: z.string().nullable(),
-  note: z.string(),
-  actor: z.string(),
-  created_at: z.string(),
-});
+const noteSchema = z
+  .object({
+    note_id: z.string(),
+    client_id: z.string(),
+    /** null: on the client. */
+    account_id: z.string().nullable(),
+    note: z.string(),
+    actor: z.string(),
+    created_at: shown.time,
+  })
+  .meta({ id: 'Note' });
 export type Note = z.infer<typeof noteSchema>;
 
 const noteBody = z.strictObject({ note: text(1, 500, { lines: true }) });

@@ -1,18 +1,20 @@
 import { z } from 'zod';
 import { approvalAction } from './approvals.ts';
-import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** The state of the bank for operators, and the verification of the books and the audit log (contract: double-entry). */
 
 /** The violated rules, each with the first rows that violate it. */
-const findings = z.array(z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) }));
+const findings = z.array(
+  z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) }).meta({ id: 'VerificationFinding' }),
+);
 
 /** A check of the books, or of the audit, against every rule of verify-books. */
 const checkSchema = z.object({
   verification_id: z.string(),
   requested_by: z.string(),
-  started_at: z.string(),
-  ended_at: z.string().nullable(),
+  started_at: shown.time,
+  ended_at: shown.time.nullable(),
   /** `broken`: at least one rule is violated. `interrupted`: the check did not finish, so nothing is known. */
   state: z.enum(['running', 'passed', 'broken', 'interrupted']),
   findings,
@@ -20,59 +22,75 @@ const checkSchema = z.object({
 export type Check = z.infer<typeof checkSchema>;
 
 /** Both checks as one. `covers` lacks `audit` if accounts could not check the audit or did not finish. */
-export const verificationSchema = checkSchema.extend({ covers: z.array(z.enum(['books', 'audit'])) });
+const verificationSchema = checkSchema
+  .extend({ covers: z.array(z.enum(['books', 'audit'])) })
+  .meta({ id: 'Verification' });
 export type Verification = z.infer<typeof verificationSchema>;
 
 /** The unpublished part of a service's outbox. */
-export const outboxStateSchema = z.object({ rows: z.number().int().min(0), oldest_age_ms: z.number() });
+export const outboxStateSchema = z
+  .object({ rows: z.number().int().min(0), oldest_age_ms: z.number() })
+  .meta({ id: 'OutboxState' });
 
 /** The state of the bank. A part that could not be queried is null. */
-export const operationsSchema = z.object({
-  services: z.array(
-    z.object({
-      service: z.enum(['ledger', 'accounts', 'webhooks']),
-      answers: z.boolean(),
-      outbox: outboxStateSchema.nullable(),
-    }),
-  ),
-  /** The breakers of the gateway that responds. While a breaker is open, the gateway sends nothing to that service. */
-  breakers: z.array(
-    z.object({ service: z.enum(['ledger', 'accounts', 'webhooks']), state: z.enum(['closed', 'open']) }),
-  ),
-  dead_letters_open: z.number().int().min(0).nullable(),
-  /** Messages that a group has not yet committed, per partition. Topic names have no prefix. */
-  consumer_lag: z
-    .array(
-      z.object({
-        group: z.string(),
-        topic: z.string(),
-        partition: z.number().int().min(0),
-        lag: z.number().int().min(0),
-      }),
-    )
-    .nullable(),
-  last_verification: verificationSchema.nullable(),
-  /** The actions that no second person must approve, and why. */
-  four_eyes: z.object({ off: z.array(approvalAction), reason: z.string().nullable() }),
-  /** Responses of this gateway in the last minute. */
-  requests: z.object({
-    window_seconds: z.number().int().min(0).max(60),
-    count: z.number().int().min(0),
-    server_errors: z.number().int().min(0),
-    mean_ms: z.number().nullable(),
-    slowest_ms: z.number().nullable(),
-  }),
-  /** The last hour of this gateway, a sample a minute, oldest first. */
-  history: z.array(
-    z.object({
-      at: z.string(),
-      lag: z.number().int().min(0).nullable(),
-      count: z.number().int().min(0),
-      mean_ms: z.number().nullable(),
-      slowest_ms: z.number().nullable(),
-    }),
-  ),
-});
+const operationsSchema = z
+  .object({
+    services: z.array(
+      z
+        .object({
+          service: z.enum(['ledger', 'accounts', 'webhooks']),
+          answers: z.boolean(),
+          outbox: outboxStateSchema.nullable(),
+        })
+        .meta({ id: 'ServiceState' }),
+    ),
+    /** The breakers of the gateway that responds. While a breaker is open, the gateway sends nothing to that service. */
+    breakers: z.array(
+      z
+        .object({ service: z.enum(['ledger', 'accounts', 'webhooks']), state: z.enum(['closed', 'open']) })
+        .meta({ id: 'BreakerState' }),
+    ),
+    dead_letters_open: z.number().int().min(0).nullable(),
+    /** Messages that a group has not yet committed, per partition. Topic names have no prefix. */
+    consumer_lag: z
+      .array(
+        z
+          .object({
+            group: z.string(),
+            topic: z.string(),
+            partition: z.number().int().min(0),
+            lag: z.number().int().min(0),
+          })
+          .meta({ id: 'ConsumerLag' }),
+      )
+      .nullable(),
+    last_verification: verificationSchema.nullable(),
+    /** The actions that no second person must approve, and why. */
+    four_eyes: z.object({ off: z.array(approvalAction), reason: z.string().nullable() }).meta({ id: 'FourEyesState' }),
+    /** Responses of this gateway in the last minute. */
+    requests: z
+      .object({
+        window_seconds: z.number().int().min(0).max(60),
+        count: z.number().int().min(0),
+        server_errors: z.number().int().min(0),
+        mean_ms: z.number().nullable(),
+        slowest_ms: z.number().nullable(),
+      })
+      .meta({ id: 'RequestStatistics' }),
+    /** The last hour of this gateway, a sample a minute, oldest first. */
+    history: z.array(
+      z
+        .object({
+          at: shown.time,
+          lag: z.number().int().min(0).nullable(),
+          count: z.number().int().min(0),
+          mean_ms: z.number().nullable(),
+          slowest_ms: z.number().nullable(),
+        })
+        .meta({ id: 'OperationsSample' }),
+    ),
+  })
+  .meta({ id: 'Operations' });
 export type Operations = z.infer<typeof operationsSchema>;
 
 export const operationsEndpoints = {
@@ -128,10 +146,10 @@ export const operationsMeanings = {
     service: 'Name of the service',
     answers: 'Whether it is responding',
     outbox: 'What it has not yet published; null: it does not respond',
-    'outbox.rows': 'Number of events waiting to be published',
+    'OutboxState.rows': 'Number of events waiting to be published',
     oldest_age_ms: 'Age of the oldest unpublished event in milliseconds',
     breakers: 'The circuit breakers of the gateway that responds',
-    'breakers.state': 'open: requests to that service are currently not sent',
+    'BreakerState.state': 'open: requests to that service are currently not sent',
     dead_letters_open: 'Number of open dead letters; null: currently unknown',
     consumer_lag: 'Uncommitted messages per consumer group and partition; null: currently unknown',
     group: 'Consumer group, without prefix',
@@ -139,7 +157,7 @@ export const operationsMeanings = {
     last_verification: 'The latest verification of books and audit; null: none, or currently unknown',
     four_eyes: 'Whether the control by a second person is switched off',
     off: 'The actions that one person may do alone (FOUR_EYES)',
-    'four_eyes.reason': 'Why (FOUR_EYES_OFF_REASON); null: no reason is given',
+    'FourEyesState.reason': 'Why (FOUR_EYES_OFF_REASON); null: no reason is given',
     requests: 'Recent requests of the gateway that responds',
     window_seconds: 'Length of the counted period in seconds',
     count: 'Number of responses in that period',
@@ -147,9 +165,9 @@ export const operationsMeanings = {
     mean_ms: 'Mean response time in milliseconds; null: no responses',
     slowest_ms: 'Longest response time in milliseconds; null: no responses',
     history: 'The last hour of the gateway that responds, a sample a minute, oldest first; empty after its start',
-    'history.at': `When the sample was taken, ${meaning.utc}`,
-    'history.lag': 'Uncommitted messages of all consumer groups except those of queries; null: unknown',
-    'history.count': 'Number of responses in the minute before',
+    'OperationsSample.at': `When the sample was taken, ${meaning.utc}`,
+    'OperationsSample.lag': 'Uncommitted messages of all consumer groups except those of queries; null: unknown',
+    'OperationsSample.count': 'Number of responses in the minute before',
     verification_id: 'The verification, an opaque string',
     'Verification.state':
       'running; passed; broken: a rule is violated; interrupted: it did not finish and says nothing about the books',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type EndpointRows, example, type Meanings, message } from './subject.ts';
+import { type EndpointRows, example, type Meanings, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 import { violation } from './violation.ts';
 
@@ -9,27 +9,29 @@ const searchKind = z.enum(['client', 'account', 'transaction', 'transfer', 'audi
 export type SearchKind = z.infer<typeof searchKind>;
 
 /** One search result and the field that matched. `id` is the resource's id. */
-export const searchHitSchema = z.object({
-  kind: searchKind,
-  id: z.string(),
-  title: z.string(),
-  subtitle: z.string(),
-  matched: z.enum([
-    'id',
-    'receipt_number',
-    'account_number',
-    'external_id',
-    'name',
-    'phone',
-    'email',
-    'registration_number',
-    'reference',
-    'idempotency_key',
-    'operation_id',
-    'request_id',
-  ]),
-  created_at: z.string(),
-});
+const searchHitSchema = z
+  .object({
+    kind: searchKind,
+    id: z.string(),
+    title: z.string(),
+    subtitle: z.string(),
+    matched: z.enum([
+      'id',
+      'receipt_number',
+      'account_number',
+      'external_id',
+      'name',
+      'phone',
+      'email',
+      'registration_number',
+      'reference',
+      'idempotency_key',
+      'operation_id',
+      'request_id',
+    ]),
+    created_at: shown.time,
+  })
+  .meta({ id: 'SearchHit' });
 export type SearchHit = z.infer<typeof searchHitSchema>;
 
 const trimmed = text(1, 255);

@@ -9,15 +9,17 @@ import { text } from './texts.ts';
 const session_id = z.string().regex(/^ses_[0-9a-f]{32}$/, 'must be ses_ and 32 hexadecimal digits');
 
 /** The person of an access token. */
-const signInSchema = z.object({
-  session_id: z.string(),
-  actor: z.string(),
-  name: z
-    .string()
-    .nullable()
-    .meta({ description: 'The display name from the ID token; null: there is none, or it was not verified' }),
-  scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
-});
+const signInSchema = z
+  .object({
+    session_id: z.string(),
+    actor: z.string(),
+    name: z
+      .string()
+      .nullable()
+      .meta({ description: 'The display name from the ID token; null: there is none, or it was not verified' }),
+    scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
+  })
+  .meta({ id: 'Session' });
 export type SignIn = z.infer<typeof signInSchema>;
 
 const resource_id = z
@@ -33,13 +35,15 @@ const filters = z
 /** The maximum number of sign-ins and reports of one person a minute, on each gateway: each may leave a permanent record. */
 export const maxReportsPerMinute = 60;
 
-const signOutSchema = z.object({ session_id: z.string() });
+const signOutSchema = z.object({ session_id: z.string() }).meta({ id: 'EndedSession' });
 
 /** An export, or a page or form that the application refused. */
-const activitySchema = z.object({
-  action: z.string(),
-  outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
-});
+const activitySchema = z
+  .object({
+    action: z.string(),
+    outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
+  })
+  .meta({ id: 'Activity' });
 
 export const signInEndpoints = {
   sign_in: {

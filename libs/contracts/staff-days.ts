@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { money } from './money.ts';
-import { type EndpointRows, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, field, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** What one person of the bank has posted on a day (contract: tills). */
 
@@ -12,28 +12,34 @@ export const customersAmong = 200;
 export const customersShown = 5;
 
 const count = z.number().int().min(0);
-export const staffDaySchema = z.object({
-  actor: z.string(),
-  on: z.string(),
-  totals: z.array(
-    z.object({
-      currency: z.string(),
-      cash_in: money,
-      cash_in_count: count,
-      cash_out: money,
-      cash_out_count: count,
-      net_cash: money,
-      transferred: money.meta({
-        description: `Transfers, repayments, captures to accounts, balances of a migration, and reversals of these or of what was no cash over the counter, ${meaning.inUnits}`,
-      }),
-      transferred_count: count,
-    }),
-  ),
-  refused: count,
-  batch_items: count,
-  /** The newest first. */
-  customers: z.array(z.object({ client_id: z.string(), account_id: z.string(), served_at: z.string() })),
-});
+const staffDaySchema = z
+  .object({
+    actor: z.string(),
+    on: shown.day,
+    totals: z.array(
+      z
+        .object({
+          currency: z.string(),
+          cash_in: money,
+          cash_in_count: count,
+          cash_out: money,
+          cash_out_count: count,
+          net_cash: money,
+          transferred: money.meta({
+            description: `Transfers, repayments, captures to accounts, balances of a migration, and reversals of these or of what was no cash over the counter, ${meaning.inUnits}`,
+          }),
+          transferred_count: count,
+        })
+        .meta({ id: 'StaffDayTotal' }),
+    ),
+    refused: count,
+    batch_items: count,
+    /** The newest first. */
+    customers: z.array(
+      z.object({ client_id: z.string(), account_id: z.string(), served_at: shown.time }).meta({ id: 'ServedCustomer' }),
+    ),
+  })
+  .meta({ id: 'StaffDay' });
 export type StaffDay = z.infer<typeof staffDaySchema>;
 
 const query = z.strictObject({ on: field.day.optional(), actor: z.string().max(600).optional() });

@@ -3,72 +3,82 @@ import { accountBalanceSchema } from './accounts.ts';
 import { dayFilters } from './days.ts';
 import { entrySchema } from './entries.ts';
 import { money } from './money.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { transactionType } from './transactions.ts';
 
 /** Entries of an account, its balance at a time, and its statement (contract: double-entry). */
 
 /** An account's balance after the last entry posted before a given time. */
-export const balanceAtSchema = accountBalanceSchema.extend({
-  /** Only for the current time. */
-  available_balance: money.optional(),
-  /** Time and sequence of the entry (0 before the first one), unless it is the balance of a day. */
-  at: z.string().optional(),
-  sequence: z.number().int().min(0).optional(),
-  on: z.string().optional(),
-});
+const balanceAtSchema = accountBalanceSchema
+  .extend({
+    /** Only for the current time. */
+    available_balance: money.optional(),
+    /** Time and sequence of the entry (0 before the first one), unless it is the balance of a day. */
+    at: shown.time.optional(),
+    sequence: z.number().int().min(0).optional(),
+    on: shown.day.optional(),
+  })
+  .meta({ id: 'BalanceAt' });
 
 /** An entry with all data of a line of a printed statement. */
-export const entryLineSchema = entrySchema.extend({
-  transaction_type: transactionType,
-  description: z.string().nullable(),
-  reference: z.string().nullable(),
-  counterparty_account_id: z.string().optional(),
-  counterparty_account_number: z.string().optional(),
-  transfer_id: z.string().optional(),
-  reverses_transaction_id: z.string().optional(),
-  reversed_by_transaction_id: z.string().optional(),
-});
+export const entryLineSchema = entrySchema
+  .extend({
+    transaction_type: transactionType,
+    description: z.string().nullable(),
+    reference: z.string().nullable(),
+    counterparty_account_id: z.string().optional(),
+    counterparty_account_number: z.string().optional(),
+    transfer_id: z.string().optional(),
+    reverses_transaction_id: z.string().optional(),
+    reversed_by_transaction_id: z.string().optional(),
+  })
+  .meta({ id: 'EntryLine' });
 export type EntryLine = z.infer<typeof entryLineSchema>;
 
 /** The days of a statement by value date, both inclusive; omitted if it is not, or open on that side. */
-const shownDays = { effective_from: z.string().optional(), effective_to: z.string().optional() };
+const shownDays = { effective_from: shown.day.optional(), effective_to: shown.day.optional() };
 
 /**
  * An account over a period, with one page of its entries in posting order. Totals and balances cover the whole
  * period.
  */
-export const statementSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  currency: z.string(),
-  /** The period includes `from` and excludes `to`; null: no bound. */
-  from: z.string().nullable(),
-  to: z.string().nullable(),
-  ...shownDays,
-  opening_balance: money,
-  closing_balance: money,
-  debit_total: money,
-  credit_total: money,
-  entry_count: z.number().int().min(0).max(100_000),
-  entries: z.array(entryLineSchema),
-});
+export const statementSchema = z
+  .object({
+    account_id: z.string(),
+    account_number: z.string(),
+    currency: z.string(),
+    /** The period includes `from` and excludes `to`; null: no bound. */
+    from: shown.time.nullable(),
+    to: shown.time.nullable(),
+    ...shownDays,
+    opening_balance: money,
+    closing_balance: money,
+    debit_total: money,
+    credit_total: money,
+    entry_count: z.number().int().min(0).max(100_000),
+    entries: z.array(entryLineSchema),
+  })
+  .meta({ id: 'Statement' });
 export type Statement = z.infer<typeof statementSchema>;
 
 /** The most days whose movements are shown at once. */
 const maxDaysShown = 366;
 
 /** What moved on an account on each of its last days by value date. Days without movement are left out. */
-export const accountDaysSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  currency: z.string(),
-  /** The first of these days, and the bank's day. */
-  from: z.string(),
-  to: z.string(),
-  opening_balance: money,
-  days: z.array(z.object({ date: z.string(), debit_total: money, credit_total: money, balance: money })),
-});
+const accountDaysSchema = z
+  .object({
+    account_id: z.string(),
+    account_number: z.string(),
+    currency: z.string(),
+    /** The first of these days, and the bank's day. */
+    from: shown.day,
+    to: shown.day,
+    opening_balance: money,
+    days: z.array(
+      z.object({ date: shown.day, debit_total: money, credit_total: money, balance: money }).meta({ id: 'AccountDay' }),
+    ),
+  })
+  .meta({ id: 'AccountDays' });
 export type AccountDays = z.infer<typeof accountDaysSchema>;
 
 const daysInOrder = field.rule(
@@ -219,10 +229,10 @@ export const statementMeanings = {
     'AccountDays.to': 'The day of the bank, which has not ended',
     'AccountDays.opening_balance': `The balance at the end of the day before, ${meaning.inUnits}`,
     'AccountDays.days': 'The days on which something moved, in order',
-    'days.date': 'The day, in the time zone of the bank',
-    'days.debit_total': `What left the account on that day, ${meaning.inUnits}`,
-    'days.credit_total': `What arrived on that day, ${meaning.inUnits}`,
-    'days.balance': `The balance at the end of that day, ${meaning.inUnits}`,
+    'AccountDay.date': 'The day, in the time zone of the bank',
+    'AccountDay.debit_total': `What left the account on that day, ${meaning.inUnits}`,
+    'AccountDay.credit_total': `What arrived on that day, ${meaning.inUnits}`,
+    'AccountDay.balance': `The balance at the end of that day, ${meaning.inUnits}`,
     entries: 'Entries in posting order; in a statement, those of this page',
     'Entry.created_at': `When it was posted, ${meaning.utc}`,
     'EntryLine.created_at': `When it was posted, ${meaning.utc}`,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { money } from './money.ts';
-import { type EndpointRows, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, field, type Meanings, meaning, message, shown } from './subject.ts';
 
 /** Operations and amounts per unit of time, and per currency. */
 
@@ -9,51 +9,63 @@ export const statisticsUnit = z.enum(['minute', 'hour', 'day']);
 export const maxBuckets = 1500;
 
 /** Applied operations by time of acceptance, in UTC. Empty buckets are omitted. */
-export const postingStatisticsSchema = z.object({
-  currency: z.string(),
-  unit: statisticsUnit,
-  from: z.string(),
-  to: z.string(),
-  /** False if the period has more transactions than are scanned; then only those since `counted_from` are counted. */
-  complete: z.boolean(),
-  counted_from: z.string(),
-  /** A transfer or reversal counts as one operation with one amount. */
-  buckets: z.array(z.object({ start: z.string(), operations: z.number().int().min(0), amount: money })),
-});
+const postingStatisticsSchema = z
+  .object({
+    currency: z.string(),
+    unit: statisticsUnit,
+    from: shown.time,
+    to: shown.time,
+    /** False if the period has more transactions than are scanned; then only those since `counted_from` are counted. */
+    complete: z.boolean(),
+    counted_from: shown.time,
+    /** A transfer or reversal counts as one operation with one amount. */
+    buckets: z.array(
+      z.object({ start: shown.time, operations: z.number().int().min(0), amount: money }).meta({ id: 'PostingBucket' }),
+    ),
+  })
+  .meta({ id: 'PostingStatistics' });
 export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
 
 /** Totals of a period by currency, the currency with the most operations first. */
-const postingTotalsSchema = z.object({
-  from: z.string(),
-  to: z.string(),
-  /** As in the statistics. */
-  complete: z.boolean(),
-  counted_from: z.string(),
-  totals: z.array(
-    z.object({
-      currency: z.string(),
-      operations: z.number().int().min(0),
-      refused: z.number().int().min(0),
-      /** Cash deposited and withdrawn. Reversals count in the opposite direction. */
-      money_in: money,
-      money_out: money,
-      /** Transferred between customers. */
-      transferred: money,
-    }),
-  ),
-});
+const postingTotalsSchema = z
+  .object({
+    from: shown.time,
+    to: shown.time,
+    /** As in the statistics. */
+    complete: z.boolean(),
+    counted_from: shown.time,
+    totals: z.array(
+      z
+        .object({
+          currency: z.string(),
+          operations: z.number().int().min(0),
+          refused: z.number().int().min(0),
+          /** Cash deposited and withdrawn. Reversals count in the opposite direction. */
+          money_in: money,
+          money_out: money,
+          /** Transferred between customers. */
+          transferred: money,
+        })
+        .meta({ id: 'PostingTotal' }),
+    ),
+  })
+  .meta({ id: 'PostingTotals' });
 export type PostingTotals = z.infer<typeof postingTotalsSchema>;
 
 /** Cash by day of the bank, currencies without any omitted. */
-export const cashDaysSchema = z.object({
-  from: z.string(),
-  to: z.string(),
-  /** False if there are too many transactions to count at once. */
-  complete: z.boolean(),
-  /** The first day that is counted. */
-  counted_from: z.string(),
-  days: z.array(z.object({ date: z.string(), currency: z.string(), money_in: money, money_out: money })),
-});
+const cashDaysSchema = z
+  .object({
+    from: shown.day,
+    to: shown.day,
+    /** False if there are too many transactions to count at once. */
+    complete: z.boolean(),
+    /** The first day that is counted. */
+    counted_from: shown.day,
+    days: z.array(
+      z.object({ date: shown.day, currency: z.string(), money_in: money, money_out: money }).meta({ id: 'CashDay' }),
+    ),
+  })
+  .meta({ id: 'CashDays' });
 export type CashDays = z.infer<typeof cashDaysSchema>;
 const cashDaysQuery = z.strictObject({ days: z.enum(['7', '14', '30']).default('14') });
 
@@ -122,6 +134,6 @@ export const statisticsMeanings = {
     buckets: 'One per unit of time with postings, in order',
     start: `Start of the unit of time, ${meaning.utc}`,
     operations: 'Number of operations; a transfer counts once',
-    'buckets.amount': `Sum of the operations, ${meaning.inUnits}`,
+    'PostingBucket.amount': `Sum of the operations, ${meaning.inUnits}`,
   },
 } satisfies Meanings;

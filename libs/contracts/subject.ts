@@ -8,6 +8,7 @@ export * as field from './fields.ts';
 export type { Meanings } from './meanings.ts';
 export * as meaning from './meanings.ts';
 export * as message from './message-fields.ts';
+export * as shown from './shown.ts';
 
 /**
  * What the files of the subjects (holds.ts, webhooks.ts) are made of. A subject has its rows of the tables of endpoints,

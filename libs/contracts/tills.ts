@@ -1,43 +1,52 @@
 import { z } from 'zod';
 import { currencies, money } from './money.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** Tills (contract: tills): what a person has in cash, from one count to the next. */
 
 const count = z.number().int().min(0);
-const counted = z.object({ currency: z.string(), amount: money });
-const balanceSchema = z.object({
-  currency: z.string(),
-  opening: money,
-  cash_in: money,
-  cash_in_count: count,
-  cash_out: money,
-  cash_out_count: count,
-  expected: money,
-  counted: money,
-  difference: money,
-});
-export const tillSchema = z.object({
-  till_id: z.string(),
-  actor: z.string(),
-  status: z.enum(['Open', 'Closed']),
-  opened_at: z.string(),
-  /** What was counted when it was opened, by currency. */
-  opening: z.array(counted),
-  closed_at: z.string().nullable(),
-  /** As they were at the closing, by currency; empty while it is open. */
-  balances: z.array(balanceSchema),
-  reason: z.string().nullable(),
-  closed_by: z.string().nullable(),
-});
+const counted = z.object({ currency: z.string(), amount: money }).meta({ id: 'CountedCash' });
+const balanceSchema = z
+  .object({
+    currency: z.string(),
+    opening: money,
+    cash_in: money,
+    cash_in_count: count,
+    cash_out: money,
+    cash_out_count: count,
+    expected: money,
+    counted: money,
+    difference: money,
+  })
+  .meta({ id: 'TillBalance' });
+const tillSchema = z
+  .object({
+    till_id: z.string(),
+    actor: z.string(),
+    status: z.enum(['Open', 'Closed']),
+    opened_at: shown.time,
+    /** What was counted when it was opened, by currency. */
+    opening: z.array(counted),
+    closed_at: shown.time.nullable(),
+    /** As they were at the closing, by currency; empty while it is open. */
+    balances: z.array(balanceSchema),
+    reason: z.string().nullable(),
+    closed_by: z.string().nullable(),
+  })
+  .meta({ id: 'Till' });
 export type Till = z.infer<typeof tillSchema>;
 export type TillBalance = z.infer<typeof balanceSchema>;
 
 /** A till may take cash in every currency, and all must be counted. */
 const mostCounts = currencies.length;
 const countsField = z
-  .array(z.strictObject({ currency: field.currency, amount: field.amount(true) }).check(...field.amountFits('amount')))
+  .array(
+    z
+      .strictObject({ currency: field.currency, amount: field.amount(true) })
+      .check(...field.amountFits('amount'))
+      .meta({ id: 'CashCount' }),
+  )
   .min(1, 'must have at least one currency')
   .max(mostCounts, `must have at most ${mostCounts} currencies`)
   .refine((counts) => new Set(counts.map(({ currency }) => currency)).size === counts.length, {
@@ -138,13 +147,13 @@ export const tillMeanings = {
     'Till.opening': 'What was counted when it was opened, by currency',
     'Till.closed_at': `When it was closed, ${meaning.utc}; null: it is open`,
     balances: 'By currency, as they were when it was closed; empty: it is open',
-    'balances.opening': 'What was counted when it was opened; 0 if the currency was not counted',
-    'balances.expected': 'opening plus cash_in minus cash_out',
-    'balances.counted': 'What was counted when it was closed',
-    'balances.difference': 'counted minus expected',
+    'TillBalance.opening': 'What was counted when it was opened; 0 if the currency was not counted',
+    'TillBalance.expected': 'opening plus cash_in minus cash_out',
+    'TillBalance.counted': 'What was counted when it was closed',
+    'TillBalance.difference': 'counted minus expected',
     counted: 'What was counted, by currency, each once',
-    'counted.amount': `0 or more, ${meaning.inUnits}`,
-    'opening.amount': `What was counted, ${meaning.inUnits}`,
+    'CashCount.amount': `0 or more, ${meaning.inUnits}`,
+    'CountedCash.amount': `What was counted, ${meaning.inUnits}`,
     'Till.reason': 'Why there is a difference; null: there is none, or nothing was said',
     'Till.closed_by': 'Who closed it; null: it is open',
     'close_till.reason': 'Why there is a difference, or why another person closes it, 1 to 500 characters',

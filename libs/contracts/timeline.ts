@@ -1,38 +1,48 @@
 import { z } from 'zod';
 import { entrySchema, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
-import { type EndpointRows, example, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, type Meanings, meaning, message, shown } from './subject.ts';
 import { transactionSchema } from './transactions.ts';
 
 /** The timeline of a transaction, from its request to its events. */
 
 /** Everything recorded about one transaction, from its request to its events. */
-export const timelineSchema = z.object({
-  transaction: transactionSchema,
-  request: z.object({
-    request_id: z.string(),
-    actor: z.string(),
-    idempotency_key: z.string().nullable(),
-    accepted_at: z.string(),
-  }),
-  /** The command that the ledger received: ce_id, topic without prefix, partition. */
-  command: z.object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int().min(0) }),
-  /** null if the transaction was refused and nothing was posted. */
-  booked_at: z.string().nullable(),
-  /** All entries of the operation, including those of the other party, Teller, and Vault. */
-  entries: z.array(entrySchema.extend({ account_number: z.string(), account_type: z.string() })),
-  /** `not_kept` if the outbox, which keeps published events for OUTBOX_RETENTION_HOURS, no longer has them. */
-  events: z.array(
-    z.object({
-      ce_id: z.string(),
-      type: z.string(),
-      topic: z.string(),
-      key: z.string().nullable(),
-      state: z.enum(['waiting', 'published', 'not_kept']),
-      recorded_at: z.string().nullable(),
-      published_at: z.string().nullable(),
-    }),
-  ),
-});
+export const timelineSchema = z
+  .object({
+    transaction: transactionSchema,
+    request: z
+      .object({
+        request_id: z.string(),
+        actor: z.string(),
+        idempotency_key: z.string().nullable(),
+        accepted_at: shown.time,
+      })
+      .meta({ id: 'TimelineRequest' }),
+    /** The command that the ledger received: ce_id, topic without prefix, partition. */
+    command: z
+      .object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int().min(0) })
+      .meta({ id: 'TimelineCommand' }),
+    /** null if the transaction was refused and nothing was posted. */
+    booked_at: shown.time.nullable(),
+    /** All entries of the operation, including those of the other party, Teller, and Vault. */
+    entries: z.array(
+      entrySchema.extend({ account_number: z.string(), account_type: z.string() }).meta({ id: 'TimelineEntry' }),
+    ),
+    /** `not_kept` if the outbox, which keeps published events for OUTBOX_RETENTION_HOURS, no longer has them. */
+    events: z.array(
+      z
+        .object({
+          ce_id: z.string(),
+          type: z.string(),
+          topic: z.string(),
+          key: z.string().nullable(),
+          state: z.enum(['waiting', 'published', 'not_kept']),
+          recorded_at: shown.time.nullable(),
+          published_at: shown.time.nullable(),
+        })
+        .meta({ id: 'TimelineEvent' }),
+    ),
+  })
+  .meta({ id: 'Timeline' });
 export type Timeline = z.infer<typeof timelineSchema>;
 
 const timeline = {
@@ -75,16 +85,16 @@ export const timelineMeanings = {
   fields: {
     'Timeline.entries': 'All entries of the operation, including those of the other party, Teller, and Vault',
     'Timeline.transaction': 'The transaction of the timeline',
-    'command.name': 'The command that the ledger received',
-    'command.id': 'Its ce_id',
+    'TimelineCommand.name': 'The command that the ledger received',
+    'TimelineCommand.id': 'Its ce_id',
     command: 'The command that the ledger received',
     booked_at: `When it was posted, ${meaning.utc}; null: it was refused`,
     events: 'The published events',
     accepted_at: `When the gateway accepted it, ${meaning.utc}`,
-    'request.idempotency_key': 'Its Idempotency-Key; null: none',
+    'TimelineRequest.idempotency_key': 'Its Idempotency-Key; null: none',
     ce_id: 'Id of the event, as in its header ce_id',
     type: 'Type of the event, such as corebanking.transaction.completed.v1',
-    'events.state': 'waiting: not yet published; published; not_kept: too old, so that the bank no longer knows',
+    'TimelineEvent.state': 'waiting: not yet published; published; not_kept: too old, so that the bank no longer knows',
     recorded_at: `When it was written to the database, ${meaning.utc}; null: unknown`,
     published_at: `When it was published, ${meaning.utc}; null: not yet, or unknown`,
   },

@@ -4,7 +4,7 @@ import { direction, eventEntry, exampleEntry, exampleTellerId, exampleVaultId } 
 import type { ErrorCode } from './errors.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, listedMetadata, metadataConfined, metadataFilters, shownNames } from './names.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { violation } from './violation.ts';
 
 /** Transactions (contract: transactions): deposits, withdrawals, and each account's side of transfers. */
@@ -12,29 +12,31 @@ import { violation } from './violation.ts';
 export const transactionType = z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']);
 export const transactionStatus = z.enum(['Pending', 'Completed', 'Failed']);
 export type TransactionType = z.infer<typeof transactionType>;
-export const transactionSchema = z.object({
-  transaction_id: z.string(),
-  account_id: z.string(),
-  transaction_type: transactionType,
-  amount: money,
-  /** null only if the caller named none and the account's is not known: while Pending, or if there is no such account. */
-  currency: z.string().nullable(),
-  description: z.string().nullable(),
-  reference: z.string().nullable(),
-  status: transactionStatus,
-  created_at: z.string(),
-  ...shownDay,
-  direction,
-  transfer_id: z.string().optional(),
-  counterparty_account_id: z.string().optional(),
-  reverses_transaction_id: z.string().optional(),
-  reversed_by_transaction_id: z.string().optional(),
-  /** The hold that the transaction captured or was meant to capture. */
-  hold_id: z.string().optional(),
-  batch_id: z.string().optional(),
-  failure_code: z.string().optional(),
-  ...shownNames,
-});
+export const transactionSchema = z
+  .object({
+    transaction_id: z.string(),
+    account_id: z.string(),
+    transaction_type: transactionType,
+    amount: money,
+    /** null only if the caller named none and the account's is not known: while Pending, or if there is no such account. */
+    currency: z.string().nullable(),
+    description: z.string().nullable(),
+    reference: z.string().nullable(),
+    status: transactionStatus,
+    created_at: shown.time,
+    ...shownDay,
+    direction,
+    transfer_id: z.string().optional(),
+    counterparty_account_id: z.string().optional(),
+    reverses_transaction_id: z.string().optional(),
+    reversed_by_transaction_id: z.string().optional(),
+    /** The hold that the transaction captured or was meant to capture. */
+    hold_id: z.string().optional(),
+    batch_id: z.string().optional(),
+    failure_code: z.string().optional(),
+    ...shownNames,
+  })
+  .meta({ id: 'Transaction' });
 export type Transaction = z.infer<typeof transactionSchema>;
 
 export const postingErrors: ErrorCode[] = [
@@ -71,7 +73,8 @@ export const transactionBody = z
     ...givenDay,
     ...givenNames,
   })
-  .check(...field.amountFits('amount'));
+  .check(...field.amountFits('amount'))
+  .meta({ id: 'CreateTransactionRequest' });
 
 export const searched = (when: string) =>
   `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
@@ -252,6 +255,7 @@ export const transactionEvents = {
 
 export const transactionMeanings = {
   fields: {
+    'create_transaction.transaction_type': 'Deposit or Withdrawal',
     transaction_id: `The transaction: \`txn_\` and 32 hexadecimal digits, ${meaning.opaque}`,
     transaction_type: 'Deposit, Withdrawal, Transfer, or Loan Payment',
     reference: "The caller's reference, at most 100 characters; searchable, not unique; null: none",

@@ -2,28 +2,30 @@ import { z } from 'zod';
 import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, listedMetadata, metadataConfined, metadataFilters, shownNames } from './names.ts';
-import { type EndpointRows, event, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { failureAccount, postingErrors, searched, transactionStatus } from './transactions.ts';
 
 /** Transfers (contract: transactions): movements between two accounts. */
 
-export const transferSchema = z.object({
-  transfer_id: z.string(),
-  from_account_id: z.string(),
-  to_account_id: z.string(),
-  amount: money,
-  currency: z.string().nullable(),
-  description: z.string().nullable(),
-  status: transactionStatus,
-  created_at: z.string(),
-  ...shownDay,
-  reverses_transfer_id: z.string().optional(),
-  reversed_by_transfer_id: z.string().optional(),
-  hold_id: z.string().optional(),
-  batch_id: z.string().optional(),
-  failure_code: z.string().optional(),
-  ...shownNames,
-});
+export const transferSchema = z
+  .object({
+    transfer_id: z.string(),
+    from_account_id: z.string(),
+    to_account_id: z.string(),
+    amount: money,
+    currency: z.string().nullable(),
+    description: z.string().nullable(),
+    status: transactionStatus,
+    created_at: shown.time,
+    ...shownDay,
+    reverses_transfer_id: z.string().optional(),
+    reversed_by_transfer_id: z.string().optional(),
+    hold_id: z.string().optional(),
+    batch_id: z.string().optional(),
+    failure_code: z.string().optional(),
+    ...shownNames,
+  })
+  .meta({ id: 'Transfer' });
 export type Transfer = z.infer<typeof transferSchema>;
 
 export const transferBody = z
@@ -36,7 +38,8 @@ export const transferBody = z
     ...givenDay,
     ...givenNames,
   })
-  .check(...field.amountFits('amount'));
+  .check(...field.amountFits('amount'))
+  .meta({ id: 'CreateTransferRequest' });
 
 const listFilters = z
   .strictObject({

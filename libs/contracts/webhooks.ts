@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { anyPattern, knownTypes, matchEventTypes } from './event-feed.ts';
 import { outboxStateSchema } from './operations.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message } from './subject.ts';
+import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
 
 /** Webhooks (contract: webhooks): events sent to a URL, and their deliveries. */
@@ -36,64 +36,74 @@ export const deliveryStatus = z.enum(['Pending', 'Delivered', 'Failed']);
 export const maxBlockedShown = 100;
 
 /** An account, or another subject of events, whose first undelivered event was refused. */
-const blockedAccountSchema = z.object({
-  subject: z.string(),
-  /** The refused delivery, for which the later events of the subject wait. */
-  delivery_id: z.string(),
-  event_type: z.string(),
-  blocked_since: z.string(),
-  attempts: z.number().int().min(1),
-  error: z.string(),
-  next_attempt_at: z.string(),
-});
+const blockedAccountSchema = z
+  .object({
+    subject: z.string(),
+    /** The refused delivery, for which the later events of the subject wait. */
+    delivery_id: z.string(),
+    event_type: z.string(),
+    blocked_since: shown.time,
+    attempts: z.number().int().min(1),
+    error: z.string(),
+    next_attempt_at: shown.time,
+  })
+  .meta({ id: 'BlockedAccount' });
 
-export const webhookSchema = z.object({
-  webhook_id: z.string(),
-  url: z.string(),
-  event_types: z.array(z.string()),
-  ordering,
-  description: z.string().nullable(),
-  status: webhookStatus,
-  /** The client whose events the webhook receives; null: all events of the bank. */
-  client_id: z.string().nullable(),
-  created_by: z.string(),
-  created_at: z.string(),
-  updated_at: z.string(),
-  /** The time since which no delivery has succeeded. */
-  failing_since: z.string().nullable(),
-  /** Until this time, events are also signed with the secret before the last rotation. */
-  previous_secret_ends_at: z.string().nullable(),
-  /** Longest first. */
-  blocked_accounts: z.array(blockedAccountSchema).max(maxBlockedShown),
-});
+export const webhookSchema = z
+  .object({
+    webhook_id: z.string(),
+    url: z.string(),
+    event_types: z.array(z.string()),
+    ordering,
+    description: z.string().nullable(),
+    status: webhookStatus,
+    /** The client whose events the webhook receives; null: all events of the bank. */
+    client_id: z.string().nullable(),
+    created_by: z.string(),
+    created_at: shown.time,
+    updated_at: shown.time,
+    /** The time since which no delivery has succeeded. */
+    failing_since: shown.time.nullable(),
+    /** Until this time, events are also signed with the secret before the last rotation. */
+    previous_secret_ends_at: shown.time.nullable(),
+    /** Longest first. */
+    blocked_accounts: z.array(blockedAccountSchema).max(maxBlockedShown),
+  })
+  .meta({ id: 'Webhook' });
 export type Webhook = z.infer<typeof webhookSchema>;
 
 /** The webhook with its secret, which is returned once. */
-export const webhookWithSecretSchema = webhookSchema.extend({ secret: z.string().optional() });
+const webhookWithSecretSchema = webhookSchema
+  .extend({ secret: z.string().optional() })
+  .meta({ id: 'WebhookWithSecret' });
 
-const attemptSchema = z.object({
-  attempted_at: z.string(),
-  duration_ms: z.number().int().min(0),
-  /** null: no response. */
-  response_status: z.number().int().min(100).max(999).nullable(),
-  error: z.string().nullable(),
-});
+const attemptSchema = z
+  .object({
+    attempted_at: shown.time,
+    duration_ms: z.number().int().min(0),
+    /** null: no response. */
+    response_status: z.number().int().min(100).max(999).nullable(),
+    error: z.string().nullable(),
+  })
+  .meta({ id: 'DeliveryAttempt' });
 
 /** One event for one webhook. */
-export const deliverySchema = z.object({
-  delivery_id: z.string(),
-  webhook_id: z.string(),
-  /** The event's `id`, also sent in the header webhook-id. */
-  event_id: z.string(),
-  event_type: z.string(),
-  status: deliveryStatus,
-  created_at: z.string(),
-  /** null: the delivery waits for an earlier event of the same account, or is not Pending. */
-  next_attempt_at: z.string().nullable(),
-  finished_at: z.string().nullable(),
-  /** Oldest first. */
-  attempts: z.array(attemptSchema),
-});
+const deliverySchema = z
+  .object({
+    delivery_id: z.string(),
+    webhook_id: z.string(),
+    /** The event's `id`, also sent in the header webhook-id. */
+    event_id: z.string(),
+    event_type: z.string(),
+    status: deliveryStatus,
+    created_at: shown.time,
+    /** null: the delivery waits for an earlier event of the same account, or is not Pending. */
+    next_attempt_at: shown.time.nullable(),
+    finished_at: shown.time.nullable(),
+    /** Oldest first. */
+    attempts: z.array(attemptSchema),
+  })
+  .meta({ id: 'Delivery' });
 export type Delivery = z.infer<typeof deliverySchema>;
 
 /** The fields that PATCH can change. */
@@ -282,11 +292,11 @@ export const webhookMeanings = {
     ordering:
       'account: the events of an account wait for each other, in order; none: each is sent at once, and retried alone. Default: account',
     blocked_accounts: `The accounts whose next event was refused and is retried; their later events wait: at most ${maxBlockedShown}, the longest blocked first`,
-    'blocked_accounts.subject': 'The account, or another subject, whose events wait',
-    'blocked_accounts.delivery_id': 'The refused delivery, which can be redelivered or skipped',
+    'BlockedAccount.subject': 'The account, or another subject, whose events wait',
+    'BlockedAccount.delivery_id': 'The refused delivery, which can be redelivered or skipped',
     blocked_since: `When it was first refused, or first since its redelivery, ${meaning.utc}`,
-    'blocked_accounts.attempts': 'How often it was refused since then',
-    'blocked_accounts.error': 'Why the last attempt failed',
+    'BlockedAccount.attempts': 'How often it was refused since then',
+    'BlockedAccount.error': 'Why the last attempt failed',
     'Webhook.description': 'A description, at most 255 characters; null: none',
     'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
     'Delivery.status': 'Pending: will be attempted; Delivered; Failed: will not be attempted again',
@@ -301,7 +311,7 @@ export const webhookMeanings = {
     attempted_at: `When the request was sent, ${meaning.utc}`,
     duration_ms: 'Time until the response in milliseconds',
     response_status: 'HTTP status of the response; null: none',
-    'attempts.error': 'Why the attempt failed; null: it did not',
+    'DeliveryAttempt.error': 'Why the attempt failed; null: it did not',
     'replay_webhook.from': 'Events at or after this time: ISO 8601 date or time',
     'replay_webhook.to': 'Events before this time: ISO 8601 date or time; default: now',
   },

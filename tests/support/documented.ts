@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 interface Operation {
   method: string;
   form: RegExp;
-  /** Error codes of each status that OpenAPI lists. */
+  /** Error codes of each status that OpenAPI lists: each has an example. */
   codes: Map<number, string[]>;
 }
 
 type Response = {
   $ref?: string;
-  content?: { 'application/json'?: { schema: { allOf?: { properties?: { code?: { enum?: string[] } } }[] } } };
+  content?: { 'application/json'?: { examples?: Record<string, object> } };
 };
 
 const { paths, components } = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')) as {
@@ -19,7 +19,7 @@ const { paths, components } = JSON.parse(readFileSync(new URL('../../docs/openap
 
 function listCodes({ $ref, content }: Response): string[] {
   if ($ref !== undefined) return listCodes(components.responses[$ref.replace(/^.*\//, '')] ?? {});
-  return content?.['application/json']?.schema.allOf?.flatMap(({ properties }) => properties?.code?.enum ?? []) ?? [];
+  return Object.keys(content?.['application/json']?.examples ?? {});
 }
 
 const operations = Object.entries(paths).flatMap(([path, methods]) =>

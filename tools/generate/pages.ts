@@ -13,7 +13,9 @@ import { metricsPage } from './metrics.ts';
 import { operationsSource } from './openapi/generate-client.ts';
 import { openApiDocument } from './openapi/openapi.ts';
 
-const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
+/** Invisible characters, which patterns have, are escaped. */
+const json = (document: object): string =>
+  `${JSON.stringify(document, null, 2).replace(/[^\n\x20-\x7e\p{L}\p{P}\p{S}]/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 const eventSchemas = Object.entries(eventSchemaFiles()).map(
   ([file, schema]) => [`events/${file}`, () => json(schema)] as const,
 );
@@ -29,7 +31,7 @@ export const pages: Record<string, () => string> = {
   'openapi.json': () => json(openApiDocument(packageJson.version)),
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),
-  '../clients/typescript/operations.ts': operationsSource,
+  '../clients/typescript/operations.ts': () => operationsSource(packageJson.version),
   '../deploy/helm/core-banking/values.schema.json': valuesSchema,
   '../deploy/helm/core-banking/README.md': chartReadme,
   '../deploy/kafka/users.yaml': kafkaUsers,

@@ -125,11 +125,18 @@ function sampleObject(schema: Schema, properties: Record<string, Schema>, said: 
   );
 }
 
-function sampleValue({ const: constant, enum: allowed, type, items, minimum, format }: Schema, name: string): unknown {
-  if (constant !== undefined) return constant;
+function sampleValue(schema: Schema, name: string): unknown {
+  const { type, items, minimum, format } = schema;
+  const allowed = allowedValues(schema);
   const value = type === 'number' && values[name] !== undefined ? Number(values[name]) : values[name];
-  if (Array.isArray(allowed)) return allowed.includes(value) ? value : allowed[0];
-  if (value !== undefined && type === (Array.isArray(value) ? 'array' : typeof value)) return value;
+  if (allowed !== undefined) return allowed.includes(value) ? value : allowed[0];
+  if (
+    value !== undefined &&
+    (format !== 'date' || String(value).length === 10) &&
+    type === (Array.isArray(value) ? 'array' : typeof value)
+  )
+    return value;
+  if (format === 'date') return '2026-01-02';
   if (type === 'array') return [sample(items as Schema, undefined, name)];
   if (type === 'integer' || type === 'number') return Math.max(Number(minimum ?? 0), 1);
   if (type === 'boolean') return true;
@@ -147,7 +154,11 @@ function isMeant({ type, properties }: Schema, said: unknown): boolean {
   if (!isObject(said)) return true;
   const known = (properties ?? {}) as Record<string, Schema>;
   return Object.entries(said).every(([name, value]) => {
-    const { const: constant = value } = known[name] ?? { const: null };
-    return constant === value;
+    const [only, ...more] = known[name] === undefined ? [null] : (allowedValues(known[name]) ?? [value]);
+    return only === value || more.length > 0;
   });
+}
+
+function allowedValues({ const: constant, enum: closed, 'x-extensible-enum': open }: Schema): unknown[] | undefined {
+  return constant === undefined ? ((closed ?? open) as unknown[] | undefined) : [constant];
 }

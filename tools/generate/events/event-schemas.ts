@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { type EventType, events, schemaId } from '#libs/contracts/events.ts';
 import { eventFieldMeanings } from '../meanings.ts';
+import { unnamed } from '../openapi/openapi-schemas.ts';
+import { withPortablePatterns } from '../patterns.ts';
 import { sample } from '../samples.ts';
 
 /** Generates the JSON Schemas (draft-07) of events: docs/events/<type>.schema.json, and the payloads in AsyncAPI. */
@@ -14,10 +16,11 @@ export type JsonSchema = { [keyword: string]: unknown };
 export function wireSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): JsonSchema {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
+    metadata: unnamed,
     target: 'draft-7',
     unrepresentable: 'any',
   }) as JsonSchema;
-  return adjusted(rest) as JsonSchema;
+  return withPortablePatterns(adjusted(rest) as JsonSchema);
 }
 
 /** Removes properties that only REST or zod need, and adds field descriptions. */

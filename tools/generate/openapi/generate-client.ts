@@ -1,30 +1,25 @@
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
-import { errorCodeSchema } from '#libs/contracts/errors.ts';
+import { nameOf, openApiDocument, requestSchema } from './openapi.ts';
 import type { Json } from './openapi-schemas.ts';
-import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
+import { jsonSchema } from './openapi-schemas.ts';
 
 /**
- * Returns clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain TypeScript, so that
- * the package depends neither on this project nor on zod.
+ * Returns clients/typescript/operations.ts: the endpoints table and the schemas of the OpenAPI document as plain TypeScript,
+ * so that the package depends neither on this project nor on zod.
  */
 
 const longestLine = 140;
+/** The client takes resources out of the bodies around them. */
+const around = /Response$|^(Accepted|EmptyRequest$|Problem$)/;
 
-/**
- * Types by the schema that they are generated from, so that a resource within another is referred
- * to by name.
- */
-const named = new Map(
-  [...Object.entries(componentSchemas()), ['ErrorCode', jsonSchema(errorCodeSchema, 'output')] as const].map(
-    ([name, schema]) => [JSON.stringify(schema), name === 'Error' ? 'ErrorBody' : name],
-  ),
-);
-
-export function operationsSource(): string {
+export function operationsSource(version: string): string {
   const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
-  const resources = [...named].map(([schema, name]) => declaration(name, JSON.parse(schema) as Json));
-  return `// Made from the endpoints table by \`npm run generate\`; not to be edited.
+  const { components } = openApiDocument(version) as { components: { schemas: Record<string, Json> } };
+  const resources = Object.entries(components.schemas)
+    .filter(([name]) => !around.test(name))
+    .map(([name, schema]) => declaration(name, schema));
+  return `// Made from the OpenAPI document by \`npm run generate\`; not to be edited.
 import type { CallOptions, Lines, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
@@ -46,6 +41,9 @@ export interface Operation {
 export const operations = {
 ${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...formOperations(name, endpoint)]).join('\n')}
 } as const satisfies Record<string, Operation>;
+
+/** One of the known values, or one that a newer bank has. */
+export type Open<Known extends string> = Known | (string & Record<never, never>);
 
 ${resources.join('\n\n')}
 
@@ -85,20 +83,13 @@ function formCalls(name: EndpointName, endpoint: Endpoint): string[] {
     const isFile = form === 'application/xml';
     const { type, optional } = isFile
       ? { type: '{ account_id: string; on: string }', optional: false }
-      : input(endpoint);
+      : input(name, endpoint);
     const answer = isFile ? 'AsyncIterable<Uint8Array>' : 'Promise<string>';
     return `  /** ${endpoint.summary}, as ${what}. */\n  ${callName(name)}${suffix}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
   });
 }
 
-/** Returns an interface if the schema is one object, otherwise a type. */
-function declaration(name: string, schema: Json): string {
-  if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
-  const options = unionMembers(schema).map((option) =>
-    option['type'] === 'object' ? multiline(option, '  ') : toTypeScript(option, '  '),
-  );
-  return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
-}
+const declaration = (name: string, schema: Json) => `export type ${name} = ${toTypeScript(schema, '')};`;
 
 /** Returns the members of a union; for any other schema, the schema itself. */
 function unionMembers(schema: Json): Json[] {
@@ -109,7 +100,9 @@ function unionMembers(schema: Json): Json[] {
     type,
   } = schema as { anyOf?: Json[]; oneOf?: Json[]; enum?: unknown[]; type?: string | string[] };
   if (values !== undefined) return values.map((value) => ({ const: value }));
-  return anyOf ?? oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...schema, type: one })) : [schema]);
+  if (!Array.isArray(type)) return anyOf ?? oneOf ?? [schema];
+  // What else is said of it does not concern null.
+  return type.map((one) => (one === 'null' ? { type: one } : { ...schema, type: one }));
 }
 
 function call(name: EndpointName, endpoint: Endpoint): string {
@@ -122,7 +115,7 @@ function call(name: EndpointName, endpoint: Endpoint): string {
     ...(description === undefined ? [] : [description]),
     needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`,
   ].join(' ');
-  const result = toTypeScript(schemaRef(endpoint.result), '  ');
+  const result = nameOf(endpoint.result);
   const answer =
     shape === 'page' || shape === 'document'
       ? `Pages<${result}>`
@@ -131,54 +124,54 @@ function call(name: EndpointName, endpoint: Endpoint): string {
         : shape === 'feed'
           ? `Promise<{ data: ${result}[]; cursor: string }>`
           : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
-  const { type, optional } = input(endpoint);
+  const { type, optional } = input(name, endpoint);
   return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
 }
 
 /** Returns the input of a call: path parameters, and the fields of query or body. */
-function input({ path, query, body }: Endpoint): { type: string; optional: boolean } {
-  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-  const inPath: Json = {
-    type: 'object',
-    properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
-    required: names,
+function input(name: EndpointName, endpoint: Endpoint): { type: string; optional: boolean } {
+  const { path, query, body } = endpoint;
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, one = '']) => one);
+  const inPath = Object.fromEntries(names.map((one) => [one, { type: 'string' }]));
+  const hasBody = body !== undefined && nameOf(body) !== 'EmptyRequest';
+  const { properties = {}, required = [] } = (hasBody ? {} : jsonSchema(query, 'input')) as {
+    properties?: Json;
+    required?: string[];
   };
-  const rest = jsonSchema(body ?? query, 'input');
-  const properties = { ...(inPath['properties'] as Json), ...(rest['properties'] as Json | undefined) };
-  const required = [...names, ...((rest['required'] as string[] | undefined) ?? [])];
-  if (rest['oneOf'] === undefined)
-    return { type: toTypeScript({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
-  const union = toTypeScript(rest, '  ');
-  return { type: names.length === 0 ? union : `${toTypeScript(inPath, '  ')} & (${union})`, optional: false };
+  const parts = [
+    ...(hasBody ? [nameOf(requestSchema(name, body)) ?? ''] : []),
+    ...(hasBody && names.length === 0
+      ? []
+      : [
+          toTypeScript(
+            { type: 'object', properties: { ...inPath, ...properties }, required: [...names, ...required] },
+            '  ',
+          ),
+        ]),
+  ];
+  return {
+    type: parts.reverse().join(' & '),
+    optional: names.length === 0 && required.length === 0 && (!hasBody || body.safeParse({}).success),
+  };
 }
 
 /** Returns the TypeScript type of a schema. Throws for schemas that this project does not use. */
 function toTypeScript(schema: Json, indent: string): string {
-  const name = named.get(JSON.stringify(schema));
-  if (name !== undefined) return name;
-  const {
-    $ref,
-    const: constant,
-    type,
-    items,
-    properties,
-    additionalProperties,
-  } = schema as {
+  const { $ref, type, items, properties, additionalProperties } = schema as {
     $ref?: string;
-    const?: unknown;
     type?: string;
     items?: Json;
     properties?: Json;
     additionalProperties?: Json;
   };
+  if ($ref !== undefined) return $ref.replace(/^.*\//, '');
   const options = unionMembers(schema);
   if (options.length > 1) return options.map((option) => toTypeScript(option, indent)).join(' | ');
-  if ($ref !== undefined) return $ref.replace(/^.*\//, '');
-  if (constant !== undefined || options[0]?.['const'] !== undefined) return literal(constant ?? options[0]?.['const']);
+  if (options[0]?.['const'] !== undefined) return literal(options[0]['const']);
+  const known = schema['x-extensible-enum'] as unknown[] | undefined;
+  if (known !== undefined) return known.length === 1 ? literal(known[0]) : `Open<${known.map(literal).join(' | ')}>`;
   if (type === 'array' && items !== undefined)
-    return unionMembers(items).length > 1 && !named.has(JSON.stringify(items))
-      ? `(${toTypeScript(items, indent)})[]`
-      : `${toTypeScript(items, indent)}[]`;
+    return unionMembers(items).length > 1 ? `(${toTypeScript(items, indent)})[]` : `${toTypeScript(items, indent)}[]`;
   if (type === 'integer' || type === 'number') return 'number';
   if (type === 'string' || type === 'boolean' || type === 'null') return type;
   if (type === 'object' && properties !== undefined) return object(schema, indent);

@@ -7,7 +7,7 @@ import { example } from '#libs/contracts/subject.ts';
 import { camtEnd, camtEntries, camtStart } from '#services/gateway/api/camt.ts';
 import { errorMeanings } from '../meanings.ts';
 import { sample } from '../samples.ts';
-import { type Json, jsonSchema } from './openapi-schemas.ts';
+import { type Json, jsonSchema, unnamed } from './openapi-schemas.ts';
 
 /** Returns an example of a path parameter. */
 export function pathExample(name: string): string {
@@ -32,7 +32,7 @@ function samples(schema: Json, said: Record<string, object> = { example: {} }): 
 
 /** Returns the example of a statement as camt.053, made as the gateway makes it. */
 export function camtExample(): string {
-  const statement = sample(z.toJSONSchema(statementSchema)) as Statement;
+  const statement = sample(z.toJSONSchema(statementSchema, { metadata: unnamed })) as Statement;
   const on = '2026-01-02';
   return (
     camtStart({ statement, on, holder: 'Ada Lovelace', created_at: Date.parse('2026-01-03T03:04:05.678Z') }) +

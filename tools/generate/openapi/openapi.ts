@@ -1,25 +1,35 @@
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
 import { approvableCommand, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes, takesIfMatch } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { errorCodes, problemSchema } from '#libs/contracts/errors.ts';
+import { errorBodySchema, errorCodes, problemSchema } from '#libs/contracts/errors.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
+import { withPortablePatterns } from '../patterns.ts';
 import { sample } from '../samples.ts';
 import { answerExamples, camtExample, errorExample, pathExample, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { explained, findMeaning } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';
-import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
+import { adjust, jsonSchema } from './openapi-schemas.ts';
 
-/** Builds the OpenAPI 3.1 document from the endpoints table. */
+/** Builds the OpenAPI 3.1 document from the endpoints table and the names of schemas (`.meta({ id })`). */
 
 const description = `Core banking: clients, accounts, transactions, and transfers with double-entry accounting.
 
-Amounts are JSON numbers with at most the decimal places of their currency. Times are ISO 8601 UTC. Success bodies are
-\`{status: "success", data}\`, error bodies \`{status: "error", message, code, request_id}\`; each code always has the same
-HTTP status. Lists are sorted newest first; the \`Link\` header (rel="next") refers to the next page. A POST with an
-\`Idempotency-Key\` can be repeated: it is executed once, and every repeat returns the first outcome.`;
+Amounts are JSON numbers with at most the decimal places of their currency (format \`decimal\`): decode them as decimals, never as
+floating point. Times are ISO 8601 UTC. Success bodies are \`{status: "success", data}\`, error bodies
+\`{status: "error", message, code, request_id}\`; each code always has the same HTTP status. Lists are sorted newest first; the
+\`Link\` header (rel="next") refers to the next page. A POST with an \`Idempotency-Key\` can be repeated: it is executed once,
+and every repeat returns the first outcome.
+
+Within a major version, responses gain fields, and values where \`x-extensible-enum\` lists those that are known. Take an error code
+that you do not know by its HTTP status.
+
+Every request may have an \`X-Request-Id\` of 1 to 128 printable ASCII characters, which logs, events, and the response then have;
+otherwise the bank makes one. It does not make a request safe to repeat.`;
 
 const tags: Record<Endpoint['tag'], string> = {
   Health: 'Health check',
@@ -28,6 +38,7 @@ const tags: Record<Endpoint['tag'], string> = {
   Transactions: 'Deposits, withdrawals, and all postings on an account',
   Transfers: 'Movements between two accounts',
   Holds: 'Reserved money on an account',
+  Tills: 'What a person has in cash, from one count to the next',
   Batches: 'Many postings in one request',
   Events: 'Polling for events',
   Webhooks: 'Sending events to a URL',
@@ -49,7 +60,7 @@ function used(document: Json): Json {
 
 export function openApiDocument(version: string): Json {
   // A component that is used only by an unused response is also unused.
-  return used(used(wholeDocument(version)));
+  return withPortablePatterns(used(used(explained(wholeDocument(version)))));
 }
 
 function wholeDocument(version: string): Json {
@@ -58,12 +69,13 @@ function wholeDocument(version: string): Json {
     const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
   }
-  return {
+  const document = {
     openapi: '3.1.0',
     info: {
       title: 'Core Banking',
       version,
       description,
+      contact: { name: 'The operators of the bank' },
       license: { name: 'UNLICENSED', identifier: 'LicenseRef-UNLICENSED' },
     },
     servers: [{ url: '/' }],
@@ -85,11 +97,6 @@ function wholeDocument(version: string): Json {
           description: 'An API key: `cbk_<live|test>_<id>_<secret>`',
         },
       },
-      schemas: Object.fromEntries(
-        Object.entries({ ...componentSchemas(), Problem: jsonSchema(problemSchema, 'output') }).map(
-          ([name, schema]) => [name, explained(schema, name)],
-        ),
-      ),
       headers: headerComponents,
       parameters: headerParameters,
       responses: responseComponents(),
@@ -98,6 +105,10 @@ function wholeDocument(version: string): Json {
       ),
     },
   };
+  return createDocument(document as unknown as ZodOpenApiObject, {
+    override: ({ jsonSchema: made, io }) => adjust(made as Json, io),
+    allowEmptySchema: { pipe: true, transform: true },
+  }) as unknown as Json;
 }
 
 const text = { type: 'string' };
@@ -141,13 +152,6 @@ const idempotencyKey: Json = {
   description: 'Makes the request safe to repeat: every repeat with the same key returns the same outcome',
 };
 const headerParameters: Record<string, Json> = {
-  RequestId: {
-    name: 'X-Request-Id',
-    in: 'header',
-    schema: text,
-    description:
-      'Used in logs, events, and responses if it has 1 to 128 printable ASCII characters; otherwise replaced',
-  },
   IfMatch: {
     name: 'If-Match',
     in: 'header',
@@ -195,7 +199,6 @@ function operation(name: EndpointName, endpoint: Endpoint): Json {
     parameters: [
       ...pathParameters(endpoint),
       ...queryParameters(name, endpoint),
-      parameter('RequestId'),
       ...(method === 'POST' && endpoint.message !== null
         ? [parameter(endpoint.needsKey ? 'RequiredIdempotencyKey' : 'IdempotencyKey')]
         : []),
@@ -248,49 +251,54 @@ function requestBody(name: EndpointName, endpoint: Endpoint): Json {
   const { body, method } = endpoint;
   if (!body) return {};
   const examples = Object.entries(requestExamples(endpoint)).map(([title, value]) => [title, { value }]);
-  const content = { schema: explained(jsonSchema(body, 'input'), name), examples: Object.fromEntries(examples) };
+  const schema = requestSchema(name, body);
+  const content = () => ({ schema, examples: Object.fromEntries(examples) });
   return {
     required: !body.safeParse({}).success,
     content: {
-      'application/json': content,
-      ...(method === 'PATCH' ? { 'application/merge-patch+json': content } : {}),
+      'application/json': content(),
+      ...(method === 'PATCH' ? { 'application/merge-patch+json': content() } : {}),
     },
   };
 }
 
-const successStatus = { type: 'string', const: 'success', description: 'Always success' };
-const described = (data: Json): Json => ({ ...data, description: 'The requested or created resource' });
+/** Returns the body of an operation under its name: that of the contract, or one made of that of the operation. */
+export const requestSchema = (name: EndpointName, body: z.ZodType): z.ZodType =>
+  nameOf(body) === undefined ? body.meta({ ...body.meta(), id: `${pascal(name)}Request` }) : body;
+
+/** Returns the name that the contract gives a schema. */
+export const nameOf = (schema: z.ZodType): string | undefined => z.globalRegistry.get(schema)?.id;
+const pascal = (name: string): string => name.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+const made = new Map<string, z.ZodType>();
+/** Returns the schema with that name, which is made once. */
+function named(id: string, make: () => z.ZodType): z.ZodType {
+  const schema = made.get(id) ?? make().meta({ id });
+  made.set(id, schema);
+  return schema;
+}
+
+const successStatus = z.literal('success').meta({ description: 'Always success' });
+const wrapped = (data: z.ZodType, more: z.ZodRawShape = {}) => z.object({ status: successStatus, data, ...more });
+
+const cursor = z.string().meta({ description: 'The position after this page; pass it as `after`' });
+const complete = z.boolean().optional().meta({
+  description:
+    'Only for searches without an index: false if the page ended because the scan limit was reached; the Link continues from there',
+});
 
 /** Returns the body of a successful response, around the resource. */
-function envelope(name: EndpointName, { result, shape, message }: Endpoint): Json {
-  const item = explained(schemaRef(result), name);
-  if (shape === 'bare' || shape === 'health' || shape === 'stream') return item;
-  const data = shape === 'one' || shape === 'document' ? item : { type: 'array', items: item };
-  if (shape === 'feed')
-    return {
-      type: 'object',
-      properties: {
-        status: successStatus,
-        data: described(data),
-        cursor: { type: 'string', description: 'The position after this page; pass it as `after`' },
-      },
-      required: ['status', 'data', 'cursor'],
-    };
-  const complete =
-    message !== null && isSearchable(message)
-      ? {
-          complete: {
-            type: 'boolean',
-            description:
-              'Only for searches without an index: false if the page ended because the scan limit was reached; the Link continues from there',
-          },
-        }
-      : {};
-  return {
-    type: 'object',
-    properties: { status: successStatus, data: described(data), ...complete },
-    required: ['status', 'data'],
-  };
+function envelope({ result, shape, message, path }: Endpoint): z.ZodType {
+  const name = nameOf(result);
+  if (name === undefined) throw new TypeError(`the result of ${path} has no name`);
+  if (shape === 'bare' || shape === 'health' || shape === 'stream') return result;
+  if (shape === 'one' || shape === 'document') return named(`${name}Response`, () => wrapped(result));
+  return named(`${name}ListResponse`, () =>
+    wrapped(z.array(result), {
+      ...(shape === 'feed' && { cursor }),
+      ...(message !== null && isSearchable(message) && { complete }),
+    }),
+  );
 }
 
 /** Puts the body around each example, or around all of them for a list. */
@@ -312,7 +320,7 @@ function bodyExamples(endpoint: Endpoint, changes: Json = {}): Record<string, Js
 
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
   const { method, success, pending, versioned } = endpoint;
-  const schema = envelope(name, endpoint);
+  const schema = envelope(endpoint);
   const form = endpoint.shape === 'stream' ? 'application/x-ndjson' : 'application/json';
   const content = { [form]: { schema, examples: bodyExamples(endpoint) } };
   const page = {
@@ -351,7 +359,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
       ...links(name),
     };
   }
-  if (approvableCommand.safeParse(name).success) answers['202'] = withApproval(answers['202']);
+  if (approvableCommand.safeParse(name).success) answers['202'] = withApproval(endpoint, answers['202']);
   return answers;
 }
 
@@ -359,19 +367,15 @@ const awaitsApproval =
   'A second person must approve it (FOUR_EYES); nothing was executed, and the approval is at Location';
 
 /** Adds a 202 with an Approval to other contents. */
-function withApproval(pending: Json | undefined): Json {
-  const approvalBody = {
-    type: 'object',
-    properties: { status: successStatus, data: described(schemaRef(approvalSchema)) },
-    required: ['status', 'data'],
-  };
+function withApproval(endpoint: Endpoint, pending: Json | undefined): Json {
+  const approval = named('ApprovalResponse', () => wrapped(approvalSchema));
   const examples = { approval: { value: { status: 'success', data: sample(jsonSchema(approvalSchema, 'output')) } } };
   const headers = { ...knownCallersHeaders(), Location: header('Location'), 'Idempotent-Replayed': header('Replayed') };
   if (!pending)
     return {
       description: awaitsApproval,
       headers,
-      content: { 'application/json': { schema: approvalBody, examples } },
+      content: { 'application/json': { schema: approval, examples } },
     };
   const {
     description,
@@ -381,12 +385,10 @@ function withApproval(pending: Json | undefined): Json {
   } = pending as {
     description: string;
     headers: Record<string, Json>;
-    content: { 'application/json': { schema: Json; examples: Json } };
+    content: { 'application/json': { examples: Json } };
   };
-  const { schema, examples: ofPending } = content['application/json'];
-  const both = {
-    'application/json': { schema: { anyOf: [schema, approvalBody] }, examples: { ...ofPending, ...examples } },
-  };
+  const schema = named(`Accepted${nameOf(endpoint.result)}`, () => z.union([envelope(endpoint), approval]));
+  const both = { 'application/json': { schema, examples: { ...content['application/json'].examples, ...examples } } };
   // There is no Retry-After while a person decides.
   const { 'Retry-After': _later, ...common } = own;
   return {
@@ -468,13 +470,10 @@ function errorResponse(status: number, codes: ErrorCode[]): Json {
     const accepted = { Accept: header('Accept'), 'Accept-Encoding': header('AcceptEncoding') };
     Object.assign(headers, accepted, { 'Accept-Patch': header('AcceptPatch') });
   }
-  const schema = (name: string) => ({
-    allOf: [{ $ref: `#/components/schemas/${name}` }, { properties: { code: { enum: codes } } }],
-  });
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   const content = {
-    'application/json': { schema: schema('Error'), examples },
-    'application/problem+json': { schema: schema('Problem') },
+    'application/json': { schema: errorBodySchema, examples },
+    'application/problem+json': { schema: problemSchema },
   };
   return { description: codes.join(', '), headers, content };
 }
