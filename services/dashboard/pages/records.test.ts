@@ -134,6 +134,37 @@ describe('a list without an index', () => {
   });
 });
 
+describe('the transactions of the bank', () => {
+  it('show a payment of a loan, and its reversal, once and the way the money went', async () => {
+    const loan = { ...samples.master, account_id: ids.other, account_number: 'LOA-2', account_type: 'Loan' };
+    const balances = [samples.master, loan].map((row) => ({ ...samples.ledger, account_id: row.account_id }));
+    const legs = (bits: string, direction: string) =>
+      [
+        [bits, ids.account, ids.other],
+        [`${bits.charAt(0) === 'a' ? '2' : '3'}${bits.slice(1)}`, ids.other, ids.account],
+      ].map(([id, account_id, counterparty_account_id]) => ({
+        ...samples.transaction,
+        transaction_id: `txn_${id}`,
+        transfer_id: `trf_${bits}`,
+        transaction_type: 'Loan Payment',
+        account_id,
+        counterparty_account_id,
+        direction,
+      }));
+    const payout = { ...samples.transaction, account_id: ids.other };
+    const items = [...legs('a'.repeat(32), 'debit'), ...legs('b'.repeat(32), 'credit'), payout];
+    answers['list_transactions'] = ok({ items });
+    answers['list_accounts'] = ok({ items: [samples.master, loan] });
+    answers['get_ledger_accounts'] = ok(balances);
+    const { body } = await made.signedIn('transactions:read accounts:read').get('/admin/ui/transactions');
+    const ways = [...body.matchAll(/data-title="(?:From|To)"><div>(.*?)<\/div>/g)].map(([, cell = '']) =>
+      cell.replace(/<[^>]*>/g, ''),
+    );
+    expect(ways).toEqual(['SAV-1', 'LOA-2', 'LOA-2', 'SAV-1', 'LOA-2', 'Cash']);
+    expect(body).toMatch(/Completed on this page: [^]*75\.00/);
+  });
+});
+
 describe('the lists', () => {
   it.each([
     ['clients', 'list_clients'],

@@ -278,21 +278,33 @@ export const transactionColumns: CsvColumn<WithParties<Transaction>>[] = [
   'account_id',
 ];
 
-/** Where the money of an operation comes from, or goes to. */
-type Party = (accountId: string | undefined) => Html;
+interface Parties {
+  /** Shows where money comes from, or goes to. */
+  show: (accountId: string | undefined) => Html;
+  /** Where the money of an operation comes from, and where it goes to; undefined: cash. */
+  between: (row: Transaction) => readonly [from: string | undefined, to: string | undefined];
+}
 
-async function readParties(visit: PageRequest, rows: readonly Transaction[]): Promise<Party> {
+async function readParties(visit: PageRequest, rows: readonly Transaction[]): Promise<Parties> {
   const ids = rows.flatMap(({ account_id, counterparty_account_id }) => [account_id, counterparty_account_id]);
   const accounts = await accountsBy(visit, ids);
   const owners = await readClients(visit, accounts.values());
-  return (id) => {
-    if (id === undefined) return html`Cash`;
-    const account = accounts.get(id);
-    const owner = owners.get(account?.client_id ?? '');
-    const number = idLink(id, account?.account_number ?? html`<code class="long">${id}</code>`);
-    return owner
-      ? html`<span class="name">${clientName(owner)}</span><br><span class="quiet">${number}</span>`
-      : number;
+  return {
+    show(id) {
+      if (id === undefined) return html`Cash`;
+      const account = accounts.get(id);
+      const owner = owners.get(account?.client_id ?? '');
+      const number = idLink(id, account?.account_number ?? html`<code class="long">${id}</code>`);
+      return owner
+        ? html`<span class="name">${clientName(owner)}</span><br><span class="quiet">${number}</span>`
+        : number;
+    },
+    between({ account_id, counterparty_account_id, direction }) {
+      // The balance of a loan is what is owed: it goes down when money arrives.
+      const isLoan = accounts.get(account_id)?.account_type === 'Loan';
+      const isPayer = (direction === 'debit') !== isLoan;
+      return isPayer ? [account_id, counterparty_account_id] : [counterparty_account_id, account_id];
+    },
   };
 }
 
@@ -302,9 +314,11 @@ const showOutcome = (row: Transaction): Html =>
 
 const nothingFound = 'No transaction matches. Remove a filter, or choose more days.';
 
-/** The operations of the bank: of a transfer, which has a transaction on either account, the one of the payer. */
-function operationTable(rows: readonly Transaction[], sort: Sorting, party: Party): Html {
-  const shown = rows.filter(({ transfer_id, direction }) => transfer_id === undefined || direction === 'debit');
+/** The operations of the bank: of a transfer, which has a transaction on either account, always the same one. */
+function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Parties): Html {
+  const shown = rows.filter(
+    ({ transaction_id, transfer_id }) => transfer_id === undefined || transaction_id === debitLegId(transfer_id),
+  );
   const currencies = new Set(shown.map(({ currency }) => currency));
   const [only] = currencies.size === 1 ? currencies : [];
   const completed = Map.groupBy(
@@ -325,14 +339,8 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, party: Part
         show: ({ description, reference, ...row }) =>
           html`${transactionTitle(row)}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${[description, reference].filter((text) => text !== null).join(', ')}</span>`}`,
       },
-      {
-        title: 'From',
-        show: (row) => party(row.direction === 'debit' ? row.account_id : row.counterparty_account_id),
-      },
-      {
-        title: 'To',
-        show: (row) => party(row.direction === 'debit' ? row.counterparty_account_id : row.account_id),
-      },
+      { title: 'From', show: (row) => parties.show(parties.between(row)[0]) },
+      { title: 'To', show: (row) => parties.show(parties.between(row)[1]) },
       numeric(only ? `Amount in ${only}` : 'Amount', (row) =>
         only ? moneyText(row.amount, row.currency) : amountText(row.amount, row.currency),
       ),
