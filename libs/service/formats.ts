@@ -28,6 +28,8 @@ function createFormats({ name, branch, address = [], timeZone, locale }: BankFor
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
     minute: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'short' }),
+    minuteOfYear:
+      locale === undefined ? undefined : of({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }),
     // A day is the same in every zone.
     day: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeZone: 'UTC' }),
     offset: of({ timeZoneName: 'shortOffset' }, 'en'),
@@ -64,9 +66,13 @@ function offsetText(iso: string): string {
 export const timeText = (iso: string): string =>
   isRepeated(formats.timeZone, Date.parse(iso)) ? fullTimeText(iso) : clockText(iso);
 
-/** Shows a time to the minute; with seconds and its offset from UTC if clocks show the same time twice. */
-export const minuteText = (iso: string): string =>
-  isRepeated(formats.timeZone, Date.parse(iso)) ? fullTimeText(iso) : formats.minute.format(Date.parse(iso));
+/** Shows a time to the minute, without the year if that is the current one; times that clocks show twice as timeText does. */
+export function minuteText(iso: string): string {
+  const ms = Date.parse(iso);
+  if (isRepeated(formats.timeZone, ms)) return fullTimeText(iso);
+  const isThisYear = bankDay(ms).slice(0, 4) === bankDay(Date.now()).slice(0, 4);
+  return ((isThisYear && formats.minuteOfYear) || formats.minute).format(ms);
+}
 
 /** Shows a time with its offset from UTC. */
 export const fullTimeText = (iso: string): string => `${clockText(iso)} ${offsetText(iso)}`;

@@ -225,7 +225,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await page.keyboard.press('Enter');
       await page.waitForURL('**min_amount=3.25**');
       const row = page.getByRole('row', { name: account.account_number });
-      expect(plain(await row.innerText())).toMatch(/Deposit\s+Cash\s+Ada Lovelace\s+\S+\s+3\.25\s+Completed/);
+      expect(plain(await row.innerText())).toMatch(/Deposit\s+Cash\s+Ada Lovelace\s+\S+\s+3\.25\s+Posted/);
       await expectFine(page, 'transactions');
       expect(complaints).toEqual([]);
     });

@@ -63,6 +63,25 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
           expect((last?.x ?? width) + (last?.width ?? 0), `${path} ${media} ${width}`).toBeLessThanOrEqual(width);
         }
     });
+
+    it('say on a phone whether money came in or went out', async () => {
+      const { account_id } = await world.api.newAccount({ initial_deposit: 100 });
+      await world.api.transact(account_id, 'Withdrawal', 30);
+      const { page } = await as('auditor', 'phone');
+      for (const [path, list] of [
+        ['', 'Latest movements'],
+        ['/transactions', 'Transactions'],
+      ]) {
+        await page.goto(ui(`/accounts/${account_id}${path}`));
+        const cells = page.getByRole('region', { name: list }).locator('td.leading.number');
+        const shown = await cells.evaluateAll((all) =>
+          all.map(
+            (cell) => `${getComputedStyle(cell.firstElementChild ?? cell, '::before').content} ${cell.textContent}`,
+          ),
+        );
+        expect(shown.map(plain), path).toEqual(['"−" 30.00', '"+" 100.00']);
+      }
+    });
   });
 }
 

@@ -53,10 +53,10 @@ export function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** The backgrounds of pages in each theme on which the accent is a colour of text: --surface, --bg and --hover (admin.css). */
+/** The backgrounds of pages in each theme on which the accent is a colour of text: --surface, --bg, --hover and --plain-tint (admin.css). */
 export const backgrounds = {
-  light: ['#ffffff', '#f6f7f9', '#f3f5f8'],
-  dark: ['#161b23', '#0e1117', '#1c222c'],
+  light: ['#ffffff', '#f6f7f9', '#f3f5f8', '#eceff3'],
+  dark: ['#161b23', '#0e1117', '#1c222c', '#262d38'],
 } as const;
 /** The contrast of text that WCAG 2.2 AA requires. */
 const sufficient = 4.5;

@@ -15,25 +15,26 @@ import { type Status, statuses, type Tone } from './statuses.ts';
 
 /** Shows values on pages. */
 
-/** Shows a time to the minute in the bank's format, with seconds and UTC in its title; a dash for null. */
+/** Shows a time to the minute in the bank's format, with the second in its title; a dash for null. */
 export function showTime(iso: string | null): Html {
   return iso === null ? html`<span class="quiet">–</span>` : timeAs(minuteText(iso), iso);
 }
 
-/** Shows a time to the second, where records are told apart by it. */
+/** Shows a time to the second. */
 export const showSecond = (iso: string): Html => timeAs(timeText(iso), iso);
+
+/** Shows the bank's day of a time. */
+export const showDay = (iso: string): Html => timeAs(dayText(bankDay(Date.parse(iso))), iso);
 
 /** Shows how long ago it was, at most in hours, with the time in its title. */
 export function showAge(iso: string, now: number): Html {
   const minutes = Math.max(0, Math.floor((now - Date.parse(iso)) / 60_000));
   const age = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
-  return html`<time datetime="${iso}" title="${fullTimeText(iso)}">${age}</time>`;
+  return timeAs(age, iso);
 }
 
-function timeAs(shown: string, iso: string): Html {
-  const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
-  return html`<time datetime="${iso}"${shown !== utc && `${shown} UTC` !== utc && html` title="${utc}"`}>${shown}</time>`;
-}
+const timeAs = (shown: string, iso: string): Html =>
+  html`<time datetime="${iso}" title="${fullTimeText(iso)}">${shown}</time>`;
 
 /** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
 export function showUntil(iso: string): Html {
@@ -215,7 +216,7 @@ export const toned = (tone: Tone, name: IconName, text: Html | string): Html =>
 /** Shows a status of the API. `text`: what people call it, if that is another word. */
 export function pill(status: Status, text: Html | string = status): Html {
   const [tone, name] = statuses[status];
-  return toned(tone, name, text);
+  return toned(tone, name, typeof text === 'string' ? fieldWords(text) : text);
 }
 
 export const showVerdict = (text: Html | string, isGood: boolean): Html =>
@@ -244,6 +245,8 @@ export interface Column<Row> {
   title: string;
   show: (row: Row) => Html | string;
   isNumber?: boolean;
+  /** Which way the money of this column goes. A phone, which shows no heads of columns, shows it as a sign. */
+  way?: 'in' | 'out' | undefined;
   /** The list is ordered by this column; the link reverses it. */
   sort?: { direction: 'ascending' | 'descending'; href: string } | undefined;
 }
@@ -253,9 +256,10 @@ export const countText = (count: number | string): string =>
   String(count) === '1' ? '1 posting' : `${count} postings`;
 
 /** A column of numbers. */
-export const numeric = <Row>(title: string, show: Column<Row>['show']): Column<Row> => ({
+export const numeric = <Row>(title: string, show: Column<Row>['show'], way?: Column<Row>['way']): Column<Row> => ({
   title,
   isNumber: true,
+  way,
   show,
 });
 
@@ -295,7 +299,7 @@ export function table<Row>(
     const [first, ...rest] = cells.filter(({ isEmpty }) => !isEmpty);
     const leading = [first, rest.find(({ isNumber }) => isNumber === true) ?? rest[0]];
     const shown = cells.map((cell) => {
-      const classes = [cell.isNumber === true && 'number', leading.includes(cell) && 'leading']
+      const classes = [cell.isNumber === true && 'number', cell.way, leading.includes(cell) && 'leading']
         .filter(Boolean)
         .join(' ');
       return html`<td data-title="${cell.title}"${cell.isEmpty && html` data-blank`}${classes !== '' && html` class="${classes}"`}><div>${cell.shown}</div></td>`;

@@ -27,6 +27,7 @@ import {
   ownNames,
   parts,
   pill,
+  showDay,
   showFullTime,
   showPosted,
   showTime,
@@ -64,7 +65,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       { title: 'Type', show: (row) => row.account_type },
       { title: 'Status', show: (row) => pill(row.status) },
       numeric('Balance', (row) => amountText(row.balance, row.currency)),
-      { title: 'Opened', sort, show: (row) => showTime(row.created_at) },
+      { title: 'Opened', sort, show: (row) => showDay(row.created_at) },
     ],
     rows,
     sort
@@ -93,8 +94,8 @@ export function movementTable(
         show: ({ counterparty_account_id, counterparty_account_number, description, reference, ...row }) =>
           html`${transactionTitle(row)}${counterparty_account_id !== undefined && html` ${idLink(counterparty_account_id, counterparty_account_number)}`}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${description ?? reference}</span>`}`,
       },
-      numeric('Out', (row) => amount(row, 'debit')),
-      numeric('In', (row) => amount(row, 'credit')),
+      numeric('Out', (row) => amount(row, 'debit'), 'out'),
+      numeric('In', (row) => amount(row, 'credit'), 'in'),
       numeric('Balance', (row) => html`<strong>${moneyText(row.balance_after, row.currency)}</strong>`),
     ],
     rows,

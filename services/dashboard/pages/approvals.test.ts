@@ -122,7 +122,7 @@ describe('approvals', () => {
     const { get } = made.signedIn('transactions:write');
     const count = async (cookie?: string) => {
       const { body } = await get('/admin/ui/approvals/count', cookie === undefined ? {} : { cookie });
-      return /<strong class="count">([^<]*)</.exec(body)?.[1];
+      return /<strong class="count info" title="([^"]*)"/.exec(body)?.[1];
     };
     expect(await count()).toBe('3 decided');
     const { headers } = await get('/admin/ui/approvals/mine');

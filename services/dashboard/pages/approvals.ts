@@ -255,7 +255,7 @@ async function showCount(visit: PageRequest): Promise<Html> {
     visit.person.scopes.has('approvals:write') ? known(countWaiting(visit)) : '0',
     known(countDecided(visit)),
   ]);
-  return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}${decided !== '0' && html` <strong class="count">${decided} decided</strong>`}</span>`;
+  return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}${decided !== '0' && html` <strong class="count info" title="${decided} decided">${decided}<span> decided</span></strong>`}</span>`;
 }
 
 type ShownApproval = Approval & { api_key?: string };

@@ -251,7 +251,7 @@ export interface BatchPage {
   next: string | undefined;
 }
 
-const words = { Completed: 'posted', Failed: 'refused', Pending: 'not known yet' } as const;
+const words = { Completed: 'Posted', Failed: 'Refused', Pending: 'Not known yet' } as const;
 
 /** The results of a batch. The page refreshes itself while some are pending. */
 export function batchPage(visit: PageRequest, { batch, rows, numbers, isRefusedOnly, next }: BatchPage): Html {

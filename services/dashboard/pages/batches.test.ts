@@ -328,7 +328,7 @@ describe('its outcome', () => {
     const { body } = await made.signedIn(clerk).get(`${url}/${batch_id}`);
     expect(body).toContain(`hx-get="${url}/${batch_id}"`);
     expect(visibleText(body)).toContain('1 of 2 payments are decided.');
-    expect(visibleText(body)).toContain('2 not known yet');
+    expect(visibleText(body)).toContain('2 Not known yet');
   });
 
   it('of a batch that was refused as a whole can also be read by its id', async () => {

@@ -7,7 +7,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { notice, resourcePage, showTime, table } from '../html/show.ts';
+import { notice, resourcePage, showDay, table } from '../html/show.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -121,7 +121,7 @@ function groups(hits: readonly SearchHit[], q: string): Html {
           },
           { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
           { title: 'Found by', show: (hit) => matches[hit.matched] },
-          { title: 'Since', show: (hit) => showTime(hit.created_at) },
+          { title: 'Since', show: (hit) => showDay(hit.created_at) },
         ],
         rows,
         '',

@@ -85,6 +85,15 @@ async function readNames(visit: PageRequest, accountIds: readonly (string | unde
   };
 }
 
+/** The statuses in the words of the counter. */
+const statusWords: Record<Transaction['status'], string> = {
+  Completed: 'Posted',
+  Failed: 'Refused',
+  Pending: 'Not decided yet',
+};
+const statusOptions = (all: readonly Transaction['status'][]) =>
+  all.map((status) => [status, statusWords[status]] as const);
+
 const showMoney = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
 const link = (id: string | undefined) => id !== undefined && idLink(id);
@@ -92,7 +101,7 @@ const link = (id: string | undefined) => id !== undefined && idLink(id);
 /** The properties of a posting, with its own ones in the middle. */
 function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: readonly Fact[]): Html {
   return facts([
-    ['Status', pill(row.status)],
+    ['Status', pill(row.status, statusWords[row.status])],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
     ['Amount', html`<strong>${showMoney(row)}</strong>${direction}`],
     ...own,
@@ -229,7 +238,7 @@ function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
     hasDays: true,
     filters: [
       type,
-      { name: 'status', label: 'Status', options: ['Completed', 'Failed'], isMain: true },
+      { name: 'status', label: 'Status', options: statusOptions(['Completed', 'Failed']), isMain: true },
       { name: 'currency', label: 'Currency', options: currencies },
       ...own,
       // The actor who requested it: this person, or the one that a link names.
@@ -251,7 +260,11 @@ export function ofAccount(visit: PageRequest): List<WithParties<Transaction>> {
     complete: addParties(visit),
     fixed: { account_id: visit.id },
     hasDays: true,
-    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options, isMain: true }, ...own],
+    filters: [
+      type,
+      { name: 'status', label: 'Status', options: statusOptions(transactionStatus.options), isMain: true },
+      ...own,
+    ],
     show: transactionTable,
   };
 }
@@ -308,9 +321,9 @@ async function readParties(visit: PageRequest, rows: readonly Transaction[]): Pr
   };
 }
 
-/** The same status, and why it was refused. */
+/** The status, and why it was refused. */
 const showOutcome = (row: Transaction): Html =>
-  html`${pill(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`;
+  html`${pill(row.status, statusWords[row.status])}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`;
 
 const nothingFound = 'No transaction matches. Remove a filter, or choose more days.';
 
@@ -323,8 +336,10 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
   const [only] = currencies.size === 1 ? currencies : [];
   const completed = Map.groupBy(
     shown.filter(({ status }) => status === 'Completed'),
-    ({ counterparty_account_id, direction }) =>
-      counterparty_account_id !== undefined ? 'between accounts' : direction === 'credit' ? 'in' : 'out',
+    (row) => {
+      const [from, to] = parties.between(row);
+      return from === undefined ? 'in' : to === undefined ? 'out' : 'between accounts';
+    },
   );
   const totals = (['in', 'out', 'between accounts'] as const).flatMap((way) => {
     const rowsOfWay = completed.get(way);
@@ -348,15 +363,17 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
     ],
     shown,
     emptyState(nothingFound, { href: transactionsUrl, text: 'Clear the filters' }),
-  )}${shown.length > 1 && totals.length > 0 && html`<p class="totals">Completed on this page: ${totals.map((total, i) => html`${i > 0 && '; '}${total}`)}</p>`}`;
+  )}${shown.length > 1 && totals.length > 0 && html`<p class="totals">Posted on this page: ${totals.map((total, i) => html`${i > 0 && '; '}${total}`)}</p>`}`;
 }
 
 /** The transactions of one account. */
 function transactionTable(rows: readonly Transaction[], sort: Sorting): Html {
   const [first] = rows;
   const amount = (title: string, direction: Transaction['direction']) =>
-    numeric<Transaction>(first?.currency ? `${title}, ${first.currency}` : title, (row) =>
-      row.direction === direction ? moneyText(row.amount, row.currency) : '',
+    numeric<Transaction>(
+      first?.currency ? `${title}, ${first.currency}` : title,
+      (row) => (row.direction === direction ? moneyText(row.amount, row.currency) : ''),
+      direction === 'debit' ? 'out' : 'in',
     );
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
@@ -376,5 +393,5 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting): Html {
     ],
     rows,
     nothingFound,
-  )}${rows.length > 1 && html`<p class="totals">Completed on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
+  )}${rows.length > 1 && html`<p class="totals">Posted on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
 }

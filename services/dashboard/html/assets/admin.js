@@ -129,15 +129,7 @@ addEventListener('pageshow', () => {
 document.addEventListener('htmx:afterSettle', ({ target }) => {
   if (!target.closest('.menu')) return;
   for (const place of document.querySelectorAll('.counts')) {
-    const copies = [...target.querySelectorAll('.count')].map((count) => {
-      // Only the number is in sight.
-      const [copy, words] = [count.cloneNode(), document.createElement('span')];
-      const [number, ...rest] = count.textContent.split(/(?= )/);
-      words.textContent = rest.join('');
-      copy.append(number, words);
-      return copy;
-    });
-    place.replaceChildren(...copies);
+    place.replaceChildren(...[...target.querySelectorAll('.count')].map((count) => count.cloneNode(true)));
   }
 });
 
