@@ -110,10 +110,10 @@ it.each([
   expect(minuteText(iso)).toBe(/ [UG]/.test(shown) ? shown : shown.slice(0, -3));
 });
 
-it('the end of a day is shown by that day in the bank’s time zone, another time to the second', () => {
+it('the end of a day is shown by that day in the bank’s time zone, another time to the minute', () => {
   setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
   expect(showUntil(endOfDay('2026-12-02')).text).toBe(
     'the end of <time datetime="2026-12-02T21:00:00.000Z" title="2026-12-03 00:00:00 GMT+3">2026-12-02</time>',
   );
-  expect(showUntil('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00:00 GMT+3</time>');
+  expect(showUntil('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00</time>');
 });

@@ -77,7 +77,7 @@ export function testTransaction({ ui, as }: Dashboard, records: () => Records): 
       ] as const) {
         await page.goto(ui(path));
         expect(await page.getByRole('heading', { name: 'Timeline' }).count()).toBe(0);
-        await page.getByText(`${account.account_number}, Hedda Høpper`).waitFor();
+        await page.locator('.movement').getByRole('link', { name: account.account_number }).waitFor();
         expect(await page.getByRole('link', { name: 'Hedda Høpper' }).getAttribute('href')).toBe(
           `/admin/ui/clients/${client.client_id}`,
         );

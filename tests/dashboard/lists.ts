@@ -73,12 +73,9 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
         ['/transactions', 'Transactions'],
       ]) {
         await page.goto(ui(`/accounts/${account_id}${path}`));
-        const cells = page.getByRole('region', { name: list }).locator('td.leading.number');
-        const shown = await cells.evaluateAll((all) =>
-          all.map(
-            (cell) => `${getComputedStyle(cell.firstElementChild ?? cell, '::before').content} ${cell.textContent}`,
-          ),
-        );
+        const shown = await page.evaluate<string[]>(`[...document.querySelectorAll(
+          '[aria-label="${list}"] td.leading.number > div')].map((cell) =>
+            getComputedStyle(cell, '::before').content + ' ' + cell.textContent)`);
         expect(shown.map(plain), path).toEqual(['"−" 30.00', '"+" 100.00']);
       }
     });

@@ -39,7 +39,7 @@ const timeAs = (shown: string, iso: string): Html =>
 /** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
 export function showUntil(iso: string): Html {
   const day = dayEndingAt(iso);
-  return day === undefined ? showFullTime(iso) : html`the end of ${timeAs(dayText(day), iso)}`;
+  return day === undefined ? showTime(iso) : html`the end of ${timeAs(dayText(day), iso)}`;
 }
 
 /** Returns the value date of a posting if it is not the bank's day of that time. */

@@ -305,11 +305,11 @@ describe('its outcome', () => {
     const { get } = made.signedIn(clerk);
     const page = visibleText((await get(`${url}/${batch_id}`)).body);
     expect(page).toContain('1 of 2 payments were refused.');
-    expect(page).toMatch(/2 posted Transfer SAV-1 SAV-2 5.00 USD/);
-    expect(page).toContain('4 refused The balance would be larger than the bank allows.');
+    expect(page).toMatch(/2 Posted Transfer SAV-1 SAV-2 5.00 USD/);
+    expect(page).toContain('4 Refused The balance would be larger than the bank allows.');
     expect(page).not.toContain('words of the API');
     const only = visibleText((await get(`${url}/${batch_id}?only=refused`)).body);
-    expect([only.includes('4 refused'), only.includes('2 posted')]).toEqual([true, false]);
+    expect([only.includes('4 Refused'), only.includes('2 Posted')]).toEqual([true, false]);
     const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
     expect(csv).toContain(
       '"4","Failed","The balance would be larger than the bank allows.","Deposit","","SAV-1","25.00"',

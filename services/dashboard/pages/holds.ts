@@ -11,6 +11,7 @@ import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { type Owned, readOwnedAccount } from '../html/owners.ts';
 import {
+  type Column,
   facts,
   idLink,
   idText,
@@ -22,6 +23,8 @@ import {
   showTime,
   showUntil,
   table,
+  technical,
+  toned,
 } from '../html/show.ts';
 import { addPart } from './account-views.ts';
 import { clientName } from './client-views.ts';
@@ -99,25 +102,52 @@ const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/holds`;
 const heldAmount = ({ amount, captured_amount, currency }: Hold): string =>
   sumText(amount, captured_amount, currency, -1n);
 
-function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): Html {
+/** A hold that is active is not done, as an account is that is active. */
+const showStatus = (status: Hold['status']): Html =>
+  status === 'Active' ? toned('info', 'going', status) : pill(status);
+
+/** The link that releases a hold, for people who may. */
+const releaseColumn = ({ scopes }: Person): Column<Hold>[] => {
   const release = (hold: Hold) =>
-    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${amountText(heldAmount(hold), hold.currency)}">Release</a>`}`;
+    html`${hold.status === 'Active' && html`<a role="button" class="secondary" href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${amountText(heldAmount(hold), hold.currency)}">Release</a>`}`;
+  return scopes.has('holds:write') ? [{ title: 'Action', show: release }] : [];
+};
+
+function holdTable(rows: readonly Hold[], person: Person, sort?: Sorting): Html {
   return table<Hold>(
     'Holds',
     [
       { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, showTime(created_at)) },
-      { title: 'Status', show: ({ status }) => pill(status) },
+      { title: 'Status', show: ({ status }) => showStatus(status) },
       numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
       numeric('Captured', (row) => amountText(row.captured_amount, row.currency)),
       { title: 'Until', show: ({ expires_at }) => showUntil(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
-      ...(scopes.has('holds:write') ? [{ title: 'Action', show: release }] : []),
+      ...releaseColumn(person),
     ],
     rows,
     'There is no hold. Programs place them, for a card payment for example.',
   );
 }
+
+/** What still reserves money of one account. */
+const activeTable = (rows: readonly Hold[], person: Person): Html =>
+  table<Hold>(
+    'Holds',
+    [
+      {
+        title: 'What',
+        show: ({ hold_id, description, reference }) =>
+          html`${idLink(hold_id, html`<span class="text">${description ?? reference ?? 'Hold'}</span>`)}${description !== null && reference !== null && html`<br><span class="quiet long">${reference}</span>`}`,
+      },
+      { title: 'Until', show: ({ expires_at }) => showUntil(expires_at) },
+      numeric('Held', (hold) => amountText(heldAmount(hold), hold.currency)),
+      ...releaseColumn(person),
+    ],
+    rows,
+    '',
+  );
 
 /** The holds on the page of their account, if there are any, for people who may read them. */
 export async function holdsOn({ api, person }: PageRequest, account: Account): Promise<Html> {
@@ -126,7 +156,7 @@ export async function holdsOn({ api, person }: PageRequest, account: Account): P
   const { data, next } = await api.get<Hold[]>(`/accounts/${account_id}/holds?status=Active&limit=5`);
   if (data.length === 0) return html``;
   const held = sumText(balance, availableBalance(account), currency, -1n);
-  return html`<h2>Holds</h2><p>Held <strong>${amountText(held, currency)}</strong></p>${holdTable(data, person)}
+  return html`<h2>Holds</h2><p>Held <strong>${amountText(held, currency)}</strong></p>${activeTable(data, person)}
 ${next !== undefined && html`<p><a href="${holdsUrl(account_id)}">All holds</a></p>`}`;
 }
 
@@ -135,7 +165,7 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
   const { hold_id, currency, status } = hold;
   const mayRelease = status === 'Active' && scopes.has('holds:write');
   return html`${facts([
-    ['Status', pill(status)],
+    ['Status', showStatus(status)],
     ['Amount', html`<strong class="balance">${amountText(hold.amount, currency)}</strong>`],
     ['Captured', amountText(hold.captured_amount, currency)],
     ['Still held', status === 'Active' && html`<strong>${amountText(heldAmount(hold), currency)}</strong>`],
@@ -149,12 +179,11 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
     ...ownNames(hold),
     ['Placed', showFullTime(hold.created_at)],
     [status === 'Active' ? 'Held until' : 'Held until (at the latest)', showUntil(hold.expires_at)],
-    ['Id', idText(hold_id)],
   ])}
 ${
   mayRelease &&
   html`<p class="actions"><a role="button" class="secondary" href="${holdUrl(hold_id)}/release">Release</a></p>
 <p class="quiet">Releasing makes the money available to the customer again. Programs place and capture holds.</p>`
 }
-<p><a href="${holdsUrl(account.account_id)}">All holds of the account</a></p>`;
+<p><a href="${holdsUrl(account.account_id)}">All holds of the account</a></p>${technical([['Id', idText(hold_id)]])}`;
 }

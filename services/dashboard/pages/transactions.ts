@@ -19,6 +19,7 @@ import {
   facts,
   idLink,
   idText,
+  idTextLink,
   notice,
   numeric,
   otherValueDate,
@@ -27,6 +28,7 @@ import {
   showFullTime,
   showPosted,
   table,
+  technical,
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
@@ -43,25 +45,23 @@ export function addTransactions(app: FastifyInstance): void {
   addListPage(app, transactionsUrl, { title: 'Transactions', scope }, ofBank, transactionColumns);
   addPage(app, `${transactionsUrl}/:transaction_id`, { title: 'Transaction', scope }, async (visit) => {
     const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
-    const [names, events] = await Promise.all([
-      readNames(visit, [data.account_id, data.counterparty_account_id]),
+    const [parties, events] = await Promise.all([
+      readParties(visit, [data.account_id, data.counterparty_account_id]),
       showEvents(visit, data.transaction_id, data.status),
     ]);
     return {
       title: `${transactionTitle(data)} ${showMoney(data)}`,
-      content: html`${visit.query.has('reversed') && notice('success', 'The reversal was posted.')}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
+      content: html`${visit.query.has('reversed') && notice('success', 'The reversal was posted.')}${showPosting(data, parties.between(data), parties.show)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${transactionFacts(data)}${events}`,
     };
   });
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
     const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
-    const [names, events] = await Promise.all([
-      readNames(visit, [data.from_account_id, data.to_account_id]),
-      showEvents(visit, leg, data.status),
-    ]);
+    const between = [data.from_account_id, data.to_account_id] as const;
+    const [parties, events] = await Promise.all([readParties(visit, between), showEvents(visit, leg, data.status)]);
     return {
       title: `Transfer ${showMoney(data)}`,
-      content: html`${transferFacts(data, leg, names)}${actions(data, data.transfer_id, leg, visit.person)}${events}`,
+      content: html`${showPosting(data, between, parties.show)}${actions(data, data.transfer_id, leg, visit.person)}${transferFacts(data, leg)}${events}`,
     };
   });
 }
@@ -69,20 +69,7 @@ export function addTransactions(app: FastifyInstance): void {
 /** The receipt, to print it again, and the reversal. `transactionId`: for a transfer, one of its two transactions. */
 function actions(posting: Transaction | Transfer, id: string, transactionId: string, person: Person): Html {
   const hasReceipt = posting.status === 'Completed' && person.scopes.has('accounts:read');
-  return html`<p class="actions">${hasReceipt && html`<a role="button" class="secondary" href="${counterUrl}/receipts/${id}">Receipt</a> `}${reversalLink(posting, transactionId, person)}</p>`;
-}
-
-/** Shows an account by its number and its owner, with links, as far as the person may see them. */
-type Names = (accountId: string) => Html;
-
-async function readNames(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Names> {
-  const accounts = await accountsBy(visit, accountIds);
-  const owners = await readClients(visit, accounts.values());
-  return (id) => {
-    const account = accounts.get(id);
-    const owner = owners.get(account?.client_id ?? '');
-    return html`${idLink(id, account?.account_number)}${owner && html`, ${idLink(owner.client_id, clientName(owner))}`}`;
-  };
+  return html`<p class="actions">${hasReceipt && html`<a role="button" href="${counterUrl}/receipts/${id}">Receipt</a> `}${reversalLink(posting, transactionId, person)}</p>`;
 }
 
 /** The statuses in the words of the counter. */
@@ -96,43 +83,60 @@ const statusOptions = (all: readonly Transaction['status'][]) =>
 
 const showMoney = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
-const link = (id: string | undefined) => id !== undefined && idLink(id);
-
-/** The properties of a posting, with its own ones in the middle. */
-function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: readonly Fact[]): Html {
-  return facts([
-    ['Status', pill(row.status, statusWords[row.status])],
-    ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
-    ['Amount', html`<strong>${showMoney(row)}</strong>${direction}`],
-    ...own,
-    ['Hold', link(row.hold_id)],
-    ['Batch', link(row.batch_id)],
-    ['Reference', 'reference' in row && row.reference],
-    ['Description', row.description],
-    ...ownNames(row),
-    [row.status === 'Completed' ? 'Posted' : 'Entered', showFullTime(row.created_at)],
-    ['Value date', otherValueDate(row)],
-    ['Id', idText(id)],
-  ]);
+/** What happened: its state, and from whom to whom the money went. */
+function showPosting(posting: Transaction | Transfer, [from, to]: Between, show: Parties['show']): Html {
+  const { status, failure_code, created_at } = posting;
+  const side = (title: string, id: string | undefined) => html`<div>${facts([[title, show(id)]])}</div>`;
+  return html`<p class="under">${pill(status, statusWords[status])} ${showFullTime(created_at)}</p>
+${failure_code !== undefined && notice('error', refusalText(failure_code, {}))}
+<article class="movement">${side('From', from)}
+${facts([['Amount', html`<strong class="sum">${showMoney(posting)}</strong>`]])}
+${side('To', to)}</article>`;
 }
 
-const transactionFacts = (row: Transaction, names: Names): Html =>
-  postingFacts(row, row.transaction_id, row.direction === 'credit' ? ', in' : ', out', [
-    ['Account', names(row.account_id)],
-    ['Other account', row.counterparty_account_id !== undefined && names(row.counterparty_account_id)],
-    ['Transfer', link(row.transfer_id)],
-    ['Reverses', link(row.reverses_transaction_id)],
-    ['Reversed by', link(row.reversed_by_transaction_id)],
-  ]);
+const link = (id: string | undefined, text: string) => id !== undefined && idLink(id, text);
 
-const transferFacts = (row: Transfer, leg: string, names: Names): Html =>
-  postingFacts(row, row.transfer_id, '', [
-    ['From', names(row.from_account_id)],
-    ['To', names(row.to_account_id)],
-    ['Transaction', row.status === 'Completed' && idLink(leg)],
-    ['Reverses', link(row.reverses_transfer_id)],
-    ['Reversed by', link(row.reversed_by_transfer_id)],
-  ]);
+/** What else a posting has, with its own facts between those that people and those that technicians need. */
+function postingFacts(row: Transaction | Transfer, own: readonly Fact[], ids: readonly Fact[]): Html {
+  const { hold_id, batch_id } = row;
+  return html`${facts([
+    ['Reference', 'reference' in row && row.reference],
+    ['Description', row.description],
+    ['Value date', otherValueDate(row)],
+    ...own,
+    ['Hold', link(hold_id, 'the hold that it captures')],
+    ['Batch', link(batch_id, 'the payments with which it was sent')],
+    ...ownNames(row),
+  ])}${technical([...ids, ['Hold', hold_id !== undefined && idTextLink(hold_id)]])}`;
+}
+
+const transactionFacts = (row: Transaction): Html =>
+  postingFacts(
+    row,
+    [
+      ['Transfer', link(row.transfer_id, 'with the transactions of both accounts')],
+      ['Reverses', link(row.reverses_transaction_id, 'an earlier transaction')],
+      ['Reversed by', link(row.reversed_by_transaction_id, 'a later transaction')],
+    ],
+    [
+      ['Id', idText(row.transaction_id)],
+      ['Direction', row.direction],
+      ['Transfer', row.transfer_id !== undefined && idTextLink(row.transfer_id)],
+    ],
+  );
+
+const transferFacts = (row: Transfer, leg: string): Html =>
+  postingFacts(
+    row,
+    [
+      ['Reverses', link(row.reverses_transfer_id, 'an earlier transfer')],
+      ['Reversed by', link(row.reversed_by_transfer_id, 'a later transfer')],
+    ],
+    [
+      ['Id', idText(row.transfer_id)],
+      ['Transaction', row.status === 'Completed' && idTextLink(leg)],
+    ],
+  );
 
 /** The timeline, for people who may read it. A pending transaction has none. */
 async function showEvents(
@@ -249,7 +253,10 @@ function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
         options: withChosen([[visit.actor, 'Me']], visit.query.get('actor'), actorText),
       },
     ],
-    show: async (rows, sort) => operationTable(rows, sort, await readParties(visit, rows)),
+    show: async (rows, sort) => {
+      const ids = rows.flatMap(({ account_id, counterparty_account_id }) => [account_id, counterparty_account_id]);
+      return operationTable(rows, sort, await readParties(visit, ids));
+    },
     note: 'A transfer is one row; the file has a line for each of its two accounts.',
   };
 }
@@ -291,16 +298,17 @@ export const transactionColumns: CsvColumn<WithParties<Transaction>>[] = [
   'account_id',
 ];
 
+/** The accounts of a payer and a receiver; undefined: cash. */
+type Between = readonly [from: string | undefined, to: string | undefined];
+
 interface Parties {
-  /** Shows where money comes from, or goes to. */
+  /** Shows an account by its owner and its number, with links, as far as the person may see them. */
   show: (accountId: string | undefined) => Html;
-  /** Where the money of an operation comes from, and where it goes to; undefined: cash. */
-  between: (row: Transaction) => readonly [from: string | undefined, to: string | undefined];
+  between: (row: Transaction) => Between;
 }
 
-async function readParties(visit: PageRequest, rows: readonly Transaction[]): Promise<Parties> {
-  const ids = rows.flatMap(({ account_id, counterparty_account_id }) => [account_id, counterparty_account_id]);
-  const accounts = await accountsBy(visit, ids);
+async function readParties(visit: PageRequest, accountIds: readonly (string | undefined)[]): Promise<Parties> {
+  const accounts = await accountsBy(visit, accountIds);
   const owners = await readClients(visit, accounts.values());
   return {
     show(id) {
@@ -309,7 +317,7 @@ async function readParties(visit: PageRequest, rows: readonly Transaction[]): Pr
       const owner = owners.get(account?.client_id ?? '');
       const number = idLink(id, account?.account_number ?? html`<code class="long">${id}</code>`);
       return owner
-        ? html`<span class="name">${clientName(owner)}</span><br><span class="quiet">${number}</span>`
+        ? html`<span class="name">${idLink(owner.client_id, clientName(owner))}</span><br><span class="quiet">${number}</span>`
         : number;
     },
     between({ account_id, counterparty_account_id, direction }) {
