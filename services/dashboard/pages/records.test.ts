@@ -161,7 +161,9 @@ describe('the transactions of the bank', () => {
       cell.replace(/<[^>]*>/g, ''),
     );
     expect(ways).toEqual(['SAV-1', 'LOA-2', 'LOA-2', 'SAV-1', 'LOA-2', 'Cash']);
-    expect(body).toContain('Posted on this page: out <strong>25.00 USD</strong>; between accounts <strong>50.00 USD</strong>');
+    expect(body).toContain(
+      'Posted on this page: out <strong>25.00 USD</strong>; between accounts <strong>50.00 USD</strong>',
+    );
   });
 });
 
