@@ -52,10 +52,11 @@ def close(part):
     known = part.get("x-extensible-enum")
     if isinstance(known, list):
         part["enum"] = known + ([None] if "null" in part.get("type", []) else [])
-    error = part.get("schema")
-    codes = [example["$ref"].rsplit("/", 1)[1] for example in part.get("examples", {}).values() if "$ref" in example] if error and isinstance(part.get("examples"), dict) else []
+    # The codes of a response are the names of its examples.
+    examples = part.get("examples")
+    codes = [name for name, example in examples.items() if "$ref" in example] if isinstance(examples, dict) else []
     if codes:
-        part["schema"] = {"allOf": [error, {"properties": {"code": {"enum": codes}}}]}
+        part["schema"] = {"allOf": [part["schema"], {"properties": {"code": {"enum": codes}}}]}
     for one in part.values():
         close(one)
 
