@@ -37,6 +37,18 @@ describe('without a session', () => {
     },
   );
 
+  it('a search of an ended session, or of a tab in which it was ended, leads to our own page, which says so', async () => {
+    const { get, session } = made.signedIn('clients:read');
+    const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
+    const told = '/admin/login?ended&to=%2Fadmin%2Fui%2Fcounter%3Fq%3Dada';
+    for (const headers of [{ cookie }, { cookie: '', 'sec-fetch-site': 'same-origin' }]) {
+      expect((await get('/admin/ui/counter?q=ada', headers)).headers.location).toBe(told);
+    }
+    const { body } = await made.app.inject(told);
+    expect(body).toContain('Your session has ended');
+    expect(body).toMatch(/autofocus href="\/admin\/login\/start\?to=%2Fadmin%2Fui%2Fcounter%3Fq%3Dada"/);
+  });
+
   it('a form redirects there too and changes nothing', async () => {
     const before = made.sent.length;
     const answer = await made.app.inject({

@@ -59,7 +59,7 @@ export function createErrorPages({ logger, keepConnection, keepForm }: ErrorPage
     const { visit } = request;
     // The token has expired, or the person signed out or in again elsewhere.
     if (error instanceof ApiRefused && error.status === 401 && visit) {
-      toSignIn(request, reply, request.method === 'POST' ? keepForm(request, reply, visit.session) : undefined);
+      toSignIn(request, reply, true, request.method === 'POST' ? keepForm(request, reply, visit.session) : undefined);
       return reply;
     }
     const problem = await toProblem(error, request);

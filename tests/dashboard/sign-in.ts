@@ -135,7 +135,16 @@ export function testSignOut({ world, open }: Dashboard): void {
       await signIn(page, front(), 'auditor');
       const cookie = await cookieHeader(context);
       expect([await statusOfCopy(cookie, 0), await statusOfCopy(cookie, 1)]).toEqual([200, 200]);
+      const tab = await context.newPage();
+      await tab.goto(`${front()}/admin/ui`);
       await signOut(page);
+      // The policy of the page does not let a search be redirected to the issuer.
+      await tab.locator('.bar [type=search]').fill('ada');
+      await tab.keyboard.press('Enter');
+      await tab.getByText('Your session has ended').waitFor();
+      await tab.keyboard.press('Enter');
+      await tab.waitForURL((url) => !url.href.startsWith(front()));
+      await tab.close();
       // Nobody is signed in again without asking for it.
       await page.getByText('You are signed out.').waitFor();
       await expectFine(page, 'signed-out');

@@ -121,7 +121,7 @@ export function openSession({ sessions, cookie, looked, keptSecrets, callApi, lo
       if (signsOut) return void reply.redirect('/admin/login?signed_out', 303);
       const isForm = request.method === 'POST' && page !== undefined;
       request.expiredSession = isForm && ended ? ended : null;
-      return request.expiredSession ? undefined : toSignIn(request, reply);
+      return request.expiredSession ? undefined : toSignIn(request, reply, ended !== undefined);
     }
     const scopes = new Set(session.scopes.split(' '));
     // A page that refreshes itself does not count as use, so that the session expires when nobody uses it.
@@ -148,16 +148,23 @@ export function openSession({ sessions, cookie, looked, keptSecrets, callApi, lo
   };
 }
 
-/** Redirects to the sign-in page, which then returns to the requested page or to `after`. */
+/**
+ * Redirects to the sign-in page, which then returns to the requested page or to `after`. A person whose session has ended
+ * (`isEnded`), or who comes from another page of ours, is told so first: browsers do not follow a redirect of a search or
+ * filter to the issuer, because `form-action` does not allow it.
+ */
 export function toSignIn(
   request: FastifyRequest,
   reply: FastifyReply,
+  isEnded: boolean,
   after = request.method === 'GET' ? request.url : undefined,
 ): void {
   // htmx would insert the sign-in page into this one. With this header, the browser replaces the whole page.
   if (request.headers['hx-request'] !== undefined)
     return void reply.code(204).header('hx-redirect', '/admin/login?ended').send();
-  void reply.redirect(after === undefined ? '/admin/login?lost' : `/admin/login?to=${encodeURIComponent(after)}`, 303);
+  const isTold = request.method === 'GET' && (isEnded || request.headers['sec-fetch-site'] === 'same-origin');
+  const to = `${isTold ? 'ended&' : ''}to=${encodeURIComponent(after ?? '')}`;
+  void reply.redirect(after === undefined ? '/admin/login?lost' : `/admin/login?${to}`, 303);
 }
 
 export function requireVisit(request: FastifyRequest): PageRequest {

@@ -72,7 +72,7 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
 
   app.addHook('preHandler', async (request, reply) => {
     if (!request.expiredSession) return undefined;
-    toSignIn(request, reply, keep(request, reply, request.expiredSession));
+    toSignIn(request, reply, true, keep(request, reply, request.expiredSession));
     return reply;
   });
 

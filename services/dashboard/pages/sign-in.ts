@@ -192,7 +192,7 @@ function startUrl(to: unknown): string {
   return path === '/admin/ui' ? '/admin/login/start' : `/admin/login/start?to=${encodeURIComponent(path)}`;
 }
 
-const startLink = (to: unknown): Html => html`<a role="button" href="${startUrl(to)}">Sign in</a>`;
+const startLink = (to: unknown): Html => html`<a role="button" autofocus href="${startUrl(to)}">Sign in</a>`;
 
 function halfSignedOut(expiresMs: number): Html {
   return html`<p role="alert">The bank could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${fullTimeText(new Date(expiresMs).toISOString())}. Tell operations if that is possible.</p>
