@@ -68,13 +68,16 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         ])
           expect(text).toContain(words);
         await expectFine(page, 'batch-preview');
+        const saved = page.waitForEvent('download');
+        await page.getByRole('link', { name: 'Download them with the reasons' }).click();
+        expect((await saved).suggestedFilename()).toBe('omitted-wages.csv');
         expect(await readTransactions(ada.account_id)).toEqual([]);
         const sent = Object.fromEntries(
           await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
         );
         await send(page.getByRole('button', { name: 'Send 3 payments' }));
         await page.waitForURL('**/admin/ui/counter/batches/bat_*');
-        await page.getByText('All payments were posted.').waitFor();
+        await page.getByText('3 of 8 payments in the file were posted; 5 lines were never sent:').waitFor();
         expect(await mainText(page)).toMatch(/2 posted .*Transfer .*600.50 USD/);
         await expectFine(page, 'batch');
         const url = page.url();

@@ -47,9 +47,9 @@ export function once(): Html {
 }
 
 /** A checkbox that must be ticked to confirm. */
-export function confirmation(words: string, wrong: Wrong): Html {
+export function confirmation(words: string, wrong: Wrong, isFocused = false): Html {
   const { attributes, text } = reason(wrong, 'confirmed');
-  return html`<label><input type="checkbox" name="confirmed" value="yes" required${attributes}> ${words}${text}</label>`;
+  return html`<label><input type="checkbox" name="confirmed" value="yes" required${isFocused && html` autofocus`}${attributes}> ${words}${text}</label>`;
 }
 
 /** Throws if the form was sent without the tick. */

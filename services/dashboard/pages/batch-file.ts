@@ -8,6 +8,8 @@ const maxBytes = 512 * 1024;
 
 export const columns = ['from', 'to', 'amount', 'currency', 'reference', 'description'] as const;
 type Column = (typeof columns)[number];
+/** A column of the file of omitted lines, which can be corrected and uploaded again. It is not read. */
+export const whyColumn = 'why';
 
 /** One line of the file: the values of its columns, its number, and why it cannot be read if it cannot. */
 export type FileLine = Record<Column, string> & { line: number; fault?: string | undefined };
@@ -42,7 +44,7 @@ async function* splitPieces(text: string): AsyncGenerator<string, void> {
 
 function headWrong(names: string[]): string | undefined {
   const wanted = `Columns are: ${columns.join(', ')}. The amount is required, and from, to, or both.`;
-  const unknown = names.find((name) => !(columns as readonly string[]).includes(name));
+  const unknown = names.find((name) => name !== whyColumn && !(columns as readonly string[]).includes(name));
   if (unknown !== undefined) return `The first line has an unknown column: “${unknown.slice(0, 40)}”. ${wanted}`;
   if (!names.includes('amount') || !(names.includes('from') || names.includes('to')))
     return `The first line must name the columns. ${wanted}`;

@@ -1,16 +1,17 @@
+import type { Account } from '#libs/contracts/accounts.ts';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type ActorNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
+import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { confirmation, once, problem, reason, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { pager, type Sorting, withQuery } from '../html/lists.ts';
-import type { Numbers } from '../html/owners.ts';
-import { facts, idLink, idText, notice, numeric, parts, pill, showTime, table } from '../html/show.ts';
+import { facts, idLink, notice, numeric, parts, pill, showTime, table, technical } from '../html/show.ts';
 import { type Checked, type Payment, paymentKind, type RefusedLine } from './batch-check.ts';
-import { columns, maxPayments } from './batch-file.ts';
+import { columns, maxPayments, whyColumn } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
 import { explainRefusal, idOfPosting } from './counter-instructions.ts';
 
@@ -40,8 +41,8 @@ With both it is a transfer or a loan repayment. With only to, cash is paid in; w
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
 <h2>Files that were sent</h2>
-<form class="narrow" method="get" action="${batchesUrl}">${showField({ name: 'batch', label: 'Number of a batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
-<div class="actions"><button class="secondary">Show</button></div></form>`;
+<details${wrong.fields?.['batch'] !== undefined && html` open`}><summary>Find one by its number</summary><form class="narrow" method="get" action="${batchesUrl}">${showField({ name: 'batch', label: 'Number of a batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
+<div class="actions"><button class="secondary">Show</button></div></form></details>`;
 }
 
 /** The owners' names by account id, if they are few enough to be read. */
@@ -85,15 +86,26 @@ export function preview(visit: PageRequest, { file, isAtomic, checked, names, se
     ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
     ['If a payment is refused', isAtomic ? 'nothing is posted' : 'the others are posted'],
   ])}
-${refused.length > 0 && html`<h2>What cannot be sent</h2>${notice('error', said)}${refusedTable(refused)}`}
+${refused.length > 0 && notice('error', html`<strong>${String(refused.length)} of ${String(refused.length + payments.length)} lines cannot be sent.</strong> ${said} ${download(file, refused)}`)}
 ${unapproved.length > 0 && notice('error', html`<strong>This file needs the approval of a second person, and a file cannot wait for one.</strong> ${unapproved.join(' ')} Take payments out until the rest fits, or let a colleague send them; or enter them by themselves, at the counter.`)}
 ${
   sealed !== undefined &&
   html`<h2>What is sent</h2>${sums(payments)}
-${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>`, fields: doubts(before, repeated) })}
-${paymentTable(payments, names)}`
+${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>`, fields: doubts(before, repeated) })}`
 }
+${refused.length > 0 && html`<h2>What cannot be sent</h2>${refusedTable(refused)}`}
+${sealed !== undefined && html`<h2>The payments</h2>${paymentTable(payments, names)}`}
 ${sealed === undefined && html`<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`}`;
+}
+
+/** A link to the refused lines as a file with the reasons, which can be corrected and uploaded. */
+function download(file: string, rows: readonly RefusedLine[]): Html {
+  const fields: CsvColumn<RefusedLine>[] = [
+    ...columns.map((title) => ({ title, value: ({ line }: RefusedLine) => line[title] })),
+    { title: whyColumn, value: ({ reason: why }) => why },
+  ];
+  const text = encodeURIComponent(`${csvHead(fields, false)}${csvRows(fields, rows)}`);
+  return html`<a href="data:text/csv;charset=utf-8,${text}" download="omitted-${file.replace(/\.csv$/i, '')}.csv">Download them with the reasons</a>`;
 }
 
 function refusedTable(rows: readonly RefusedLine[]): Html {
@@ -145,7 +157,7 @@ function doubts(before: readonly BatchSummary[], repeated: readonly number[]): H
     html`
 ${before.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
 ${repeated.length > 0 && html`<p><strong>The same payment is in the file more than once:</strong> see line ${repeated.slice(0, 20).join(', ')}${repeated.length > 20 && html` and ${String(repeated.length - 20)} more`}.</p>`}
-${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {})}`,
+${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {}, true)}`,
     true,
   );
 }
@@ -160,8 +172,24 @@ export function askAgain(
 ${confirmForm(visit, { action: sendUrl, sealed, button: 'Send', leave, fields: doubts(before, repeated) })}`;
 }
 
-const showFileName = ({ metadata, external_id, batch_id }: BatchSummary): Html | string =>
-  metadata?.['file_name'] ?? external_id ?? idText(batch_id);
+const showFileName = ({ metadata, external_id }: BatchSummary): string =>
+  metadata?.['file_name'] ?? external_id ?? 'by a program, without a name';
+
+/** Returns what the metadata of a batch says of lines that were not sent with it. Pure. */
+export function toOmitted(lines: readonly number[]): Record<string, string> {
+  if (lines.length === 0) return {};
+  const text = lines.join(', ');
+  // The longest text that the metadata can have.
+  return {
+    omitted: String(lines.length),
+    omitted_lines: text.length <= 500 ? text : `${text.slice(0, text.lastIndexOf(',', 490))} and more`,
+  };
+}
+
+const omittedIn = ({ metadata }: BatchSummary): { count: number; lines: string } => ({
+  count: Number.parseInt(metadata?.['omitted'] ?? '0', 10) || 0,
+  lines: metadata?.['omitted_lines'] ?? '',
+});
 const sumsText = ({ totals }: BatchSummary): string =>
   totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
 
@@ -173,7 +201,8 @@ export function batchTable(rows: readonly BatchSummary[], names: ActorNames, sor
       { title: 'Sent', show: ({ created_at }) => showTime(created_at), sort },
       {
         title: 'File',
-        show: (row) => html`<a class="long" href="${batchesUrl}/${row.batch_id}">${showFileName(row)}</a>`,
+        show: (row) =>
+          html`<a class="long" href="${batchesUrl}/${row.batch_id}">${showFileName(row)}</a>${omittedIn(row).count > 0 && html`<br><span class="quiet">${String(omittedIn(row).count)} lines never sent</span>`}`,
       },
       { title: 'Who', show: ({ actor }) => showActor(actor, names) },
       { title: 'State', show: ({ status }) => pill(status, states[status]) },
@@ -245,7 +274,8 @@ export interface BatchPage {
   batch: Batch;
   /** The rows of this page. */
   rows: readonly ResultRow[];
-  numbers: Numbers;
+  accounts: ReadonlyMap<string, Account>;
+  names: Names;
   isRefusedOnly: boolean;
   /** The cursor of the next page. */
   next: string | undefined;
@@ -254,44 +284,49 @@ export interface BatchPage {
 const words = { Completed: 'Posted', Failed: 'Refused', Pending: 'Not known yet' } as const;
 
 /** The results of a batch. The page refreshes itself while some are pending. */
-export function batchPage(visit: PageRequest, { batch, rows, numbers, isRefusedOnly, next }: BatchPage): Html {
+export function batchPage(visit: PageRequest, page: BatchPage): Html {
+  const { batch, isRefusedOnly, next } = page;
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);
   const isPending = status === 'Pending';
+  const omitted = omittedIn(batch);
   return html`<div id="batch"${isPending && html` hx-get="${withQuery(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
     ? html`${notice('info', html`${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.`)}
 <progress value="${String(done)}" max="${String(results.length)}" aria-label="Payments that are decided"></progress>`
-    : Number(counts.failed) === 0
+    : Number(counts.failed) + omitted.count === 0
       ? notice('success', 'All payments were posted.')
       : notice(
           'warning',
-          html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results.`,
+          html`${Number(counts.failed) > 0 && html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results. `}${omitted.count > 0 && html`<strong>${String(counts.completed)} of ${String(results.length + omitted.count)} payments in the file were posted; ${String(omitted.count)} lines were never sent:</strong> ${omitted.lines}.`}`,
         )
 }
 ${facts([
   ['Posted', String(counts.completed)],
   ['Refused', String(counts.failed)],
   ['Not known yet', isPending && String(counts.pending)],
+  ['Never sent', omitted.count > 0 && String(omitted.count)],
+  ['Total posted', html`<strong>${sumsText(batch)}</strong>`],
   ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is posted' : 'the others are posted'],
   ['File', batch.metadata?.['file_name']],
   ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor)}`],
-  ['Number of the batch', html`<code>${batch_id}</code>`],
-])}
+])}${technical([['Number of the batch', html`<code>${batch_id}</code>`]])}
 <p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a href="${batchesUrl}">Upload another file</a></p>
 ${parts('Payments', [
   { href: url, text: 'All', isHere: !isRefusedOnly },
   { href: `${url}?only=refused`, text: 'Refused', isHere: isRefusedOnly },
 ])}
-${resultTable(rows, numbers)}
+${resultTable(page)}
 ${pager(visit.path, visit.query, next)}</div>`;
 }
 
-function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
+function resultTable({ rows, accounts, names }: BatchPage): Html {
   const place = (id: string | undefined) =>
-    id === undefined ? 'cash' : idLink(id, numbers.get(id) ?? html`<code class="long">${id}</code>`);
+    id === undefined
+      ? 'cash'
+      : html`${idLink(id, accounts.get(id)?.account_number ?? html`<code class="long">${id}</code>`)}${names.has(id) && html`<br><span class="long">${names.get(id)}</span>`}`;
   return table<ResultRow>(
     'Payments',
     [

@@ -105,6 +105,11 @@ describe('a file', () => {
     expect(visibleText(answer.body)).toMatch(
       /wages &lt;b&gt;.csv Can be sent 2 payments Cannot be sent 1 .*3 There is no account SAV-9/,
     );
+    // The lines that are not sent can be corrected in a file that is read again.
+    const [, omitted = ''] = /href="data:text\/csv;charset=utf-8,([^"]+)"/.exec(answer.body) ?? [];
+    expect(decodeURIComponent(omitted)).toContain('"SAV-9","SAV-2","1","","","","There is no account SAV-9.');
+    const again = (await upload({}, decodeURIComponent(omitted))).answer;
+    expect(visibleText(again.body)).toContain('2 There is no account SAV-9. Check the number.');
     expect(commands()).toEqual([]);
     const [first, second] = await Promise.all([send(), send()]);
     expect(first.headers.location).toMatch(/^\/admin\/ui\/counter\/batches\/bat_[0-9a-f]{32}$/);
@@ -131,7 +136,7 @@ describe('a file', () => {
     expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(commands().length / 2);
     expect(JSON.parse(String(commands()[0]?.value))).toMatchObject({
       external_id: createHash('sha256').update(file).digest('hex'),
-      metadata: { file_name: 'wages <b>.csv', form: 'k' },
+      metadata: { file_name: 'wages <b>.csv', form: 'k', omitted: '1', omitted_lines: '3' },
     });
   });
 
@@ -162,6 +167,10 @@ describe('a file', () => {
     expect([hidden(asked.body, 'of'), commands()]).toEqual([of, []]);
     const { answer } = await upload({ idempotency_key: 'k' }, file);
     expect(visibleText(answer.body)).toContain('same content was sent before');
+    // The warning comes before the tables, and its tick has the focus.
+    expect(answer.body).toMatch(
+      /same content was sent before[^]* autofocus[^>]*> Pay everything[^]*What cannot be sent<[^]*<table/,
+    );
     const confirmed = await post(`${url}/sending`, { csrf_token: session.csrf, of, confirmed: 'yes' });
     expect([confirmed.statusCode, commands().length]).toEqual([303, 1]);
     // The list now has this form's own batch, too.
@@ -314,6 +323,27 @@ describe('its outcome', () => {
     expect(csv).toContain(
       '"4","Failed","The balance would be larger than the bank allows.","Deposit","","SAV-1","25.00"',
     );
+  });
+
+  it('says which lines of the file were never sent, by name and total of what was', async () => {
+    const metadata = { file_name: 'wages.csv', omitted: '3', omitted_lines: '3, 5, 6' };
+    const sent = (completed: number, failed: number, results: object[]) => {
+      const head_ = { ...head, totals: [{ currency: 'USD', amount: '5.00' }], metadata };
+      const counts = { completed, failed, pending: 0 };
+      return { batch_id, mode: 'independent', status: 'Completed', counts, ...head_, results };
+    };
+    answers['get_batch'] = ok(sent(1, 0, [itemResult(0)]));
+    answers['list_clients'] = ok({ items: [samples.client] });
+    const { get } = made.signedIn(`${clerk} clients:read`);
+    const shown = async () => visibleText((await get(`${url}/${batch_id}`)).body);
+    expect(await shown()).toMatch(
+      /1 of 4 payments in the file were posted; 3 lines were never sent: 3, 5, 6\. .*Never sent 3 Total posted 5\.00 USD .*SAV-1 x SAV-2 x 5\.00 USD/,
+    );
+    expect(await shown()).not.toContain('All payments were posted');
+    answers['get_batch'] = ok(sent(1, 1, [itemResult(0), itemResult(1)]));
+    expect(await shown()).toMatch(/1 of 2 payments were refused\. .*1 of 5 payments in the file were posted; 3 lines/);
+    answers['list_batches'] = ok({ items: [{ ...sent(1, 0, []), results: undefined }] });
+    expect(visibleText((await get(url)).body)).toContain('wages.csv 3 lines never sent');
   });
 
   it('is refreshed automatically while something is unknown', async () => {

@@ -16,7 +16,7 @@ import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { enteredIdempotencyKey } from '../html/forms.ts';
 import { addDownload, addForm, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { type List, showList } from '../html/lists.ts';
-import { findAccountId, readAccountNumbers, readClients, readTogether } from '../html/owners.ts';
+import { accountsBy, findAccountId, readAccountNumbers, readClients, readTogether } from '../html/owners.ts';
 import { checkLines, type RefusedLine, toBatchItem, toSentPayment } from './batch-check.ts';
 import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
 import {
@@ -30,6 +30,7 @@ import {
   refusedBatch,
   resultRow,
   startPage,
+  toOmitted,
   unknownBatch,
 } from './batch-views.ts';
 import { clientName } from './client-views.ts';
@@ -54,6 +55,8 @@ const instructionSchema = z.object({
   mode: batchMode,
   idempotency_key: z.string(),
   repeated: z.array(z.number()),
+  /** The lines that cannot be sent. Pages that were made before this was added do not have it. */
+  omitted: z.array(z.number()).default([]),
   payments: z.array(
     z.object({
       line: lineSchema,
@@ -118,6 +121,7 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
     mode,
     idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     repeated: checked.repeated,
+    omitted: checked.refused.map(({ line }) => line.line),
     payments: checked.payments.map(toSentPayment),
   };
   const wrong = isSendable ? brokenRule(instruction) : undefined;
@@ -138,13 +142,16 @@ function nameIn(given: string): string {
   return [...shown].slice(0, 200).join('') || 'your file';
 }
 
-/** The body of POST /batches. The form is stored with the batch, so that a repeat of the form is known from another one. */
+/**
+ * The body of POST /batches. The form is stored with the batch, so that a repeat of the form is known from another one, and
+ * so are the lines that are not in it, so that nobody believes later that they were paid.
+ */
 function toBody(
-  { mode, payments, sha256, file, idempotency_key: form }: Instruction,
+  { mode, payments, sha256, file, idempotency_key: form, omitted }: Instruction,
   toAmount: (amount: string) => unknown = jsonNumber,
 ): object {
   const items = payments.map((payment) => toBatchItem(payment, toAmount(payment.amount)));
-  return { mode, items, external_id: sha256, metadata: { file_name: file, form } };
+  return { mode, items, external_id: sha256, metadata: { file_name: file, form, ...toOmitted(omitted) } };
 }
 
 /** Reads the request as the API will, and returns why it would be refused as a whole. */
@@ -243,10 +250,11 @@ function addResults(app: FastifyInstance): void {
     const at = Math.max(0, Number.parseInt(visit.query.get('cursor') ?? '0', 10) || 0);
     const rows = shown.slice(at, at + pageSize).map(resultRow);
     const next = at + pageSize < shown.length ? String(at + pageSize) : undefined;
-    const numbers = await readAccountNumbers(visit, listPlaces(rows));
+    const accounts = await accountsBy(visit, listPlaces(rows));
+    const names = await readOwnerNames(visit, [...accounts.values()]);
     return {
-      title: 'Batch of payments',
-      content: batchPage(visit, { batch, rows, numbers, isRefusedOnly, next }),
+      title: `Payments of ${batch.metadata?.['file_name'] ?? 'a program'}`,
+      content: batchPage(visit, { batch, rows, accounts, names, isRefusedOnly, next }),
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
