@@ -41,8 +41,12 @@ describe('without a session', () => {
     const { get, session } = made.signedIn('clients:read');
     const cookie = `bank_session=${made.sessions.seal({ ...session, expires_ms: 0 })}`;
     const told = '/admin/login?ended&to=%2Fadmin%2Fui%2Fcounter%3Fq%3Dada';
-    for (const headers of [{ cookie }, { cookie: '', 'sec-fetch-site': 'same-origin' }]) {
-      expect((await get('/admin/ui/counter?q=ada', headers)).headers.location).toBe(told);
+    for (const [held, site] of [
+      [cookie, 'none'],
+      ['', 'same-origin'],
+    ] as const) {
+      const { headers } = await get('/admin/ui/counter?q=ada', { cookie: held, 'sec-fetch-site': site });
+      expect(headers.location).toBe(told);
     }
     const { body } = await made.app.inject(told);
     expect(body).toContain('Your session has ended');

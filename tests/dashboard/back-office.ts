@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, expectFine, heading, look, plain } from '../support/browser.ts';
 import type { RestTransition } from '../support/client.ts';
-import { personAt, ways } from './typing.ts';
+import { mainText, personAt, ways } from './typing.ts';
 
 export function testBackOffice({ world, ui, as }: Dashboard): void {
   describe('the back office', () => {
@@ -42,6 +42,9 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
         await choose(field('Currency'), 'USD');
         await enter(field('First deposit'), '1250.75');
         await send(page.getByRole('button', { name: 'Open the account' }));
+        await page.getByRole('heading', { level: 1, name: 'Open an account: is this right?' }).waitFor();
+        expect(await mainText(page)).toContain('First deposit, in cash 1250.75 USD');
+        await send(page.getByRole('button', { name: 'Open the account' }));
         await page.getByText(/^Account SAV-\d+ opened\./).waitFor();
         const receipt = await page.getByRole('link', { name: 'Receipt' }).getAttribute('href');
         expect(receipt).toMatch(/\/counter\/receipts\/txn_/);
@@ -59,8 +62,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
       const fields = Object.fromEntries(
         await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
       );
-      const send = () =>
-        context.request.post(ui('/accounts/new'), { form: { ...fields, currency: 'USD', initial_deposit: '10' } });
+      const send = () => context.request.post(ui('/accounts/new'), { form: { ...fields, currency: 'USD' } });
       const [first, second] = await Promise.all([send(), send()]);
       expect(first.url()).toBe(second.url());
       expect((await world.api.get(`/accounts?client_id=${client_id}`)).list()).toHaveLength(1);

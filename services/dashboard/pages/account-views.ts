@@ -249,7 +249,7 @@ ${showField({ name: 'other_words', label: 'Or another client', maxLength: 255, h
   const fields = html`${client}
 ${showField({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
 ${showField({ name: 'currency', label: 'Currency', isRequired: true, options: currencyOptions }, values, wrong)}
-${showField({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
+${showField({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'In cash, for example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent and paid out in cash. Leave it empty for none.' }, values, wrong)}`;
   const id = holder?.client_id;
   const cancel = id ? `/admin/ui/clients/${encodeURIComponent(id)}` : url;
   return showForm(visit, { wrong, button: 'Open the account', cancel }, fields);

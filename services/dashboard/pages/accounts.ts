@@ -10,7 +10,7 @@ import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { readActorNames } from '../html/actors.ts';
-import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
+import { type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
   addFormPage,
@@ -47,10 +47,11 @@ import { transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
-import { announce, needsApproval } from './needs-approval.ts';
+import { announce } from './needs-approval.ts';
 import { showNotes } from './notes.ts';
 import { addParties, type WithParties } from './parties.ts';
 import { addTask } from './tasks.ts';
+import { warnOfClosedTill } from './tills.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
@@ -93,7 +94,7 @@ const columns: CsvColumn<Listed>[] = [
 export function addAccounts(app: FastifyInstance, secrets: readonly string[]): void {
   addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, accountList, columns);
   const opening = { title: 'Open an account', scope: 'accounts:write' } as const;
-  const task = addTask(app, { name: 'opening', ...opening, done: openedPage }, secrets);
+  const task = addTask(app, { name: 'opening', ...opening, done: openedPage, warn: warnOfClosedTill }, secrets);
   addFormPage(app, `${url}/new`, opening, {
     draw: (visit, sent, wrong) => drawOpening(visit, task.getValues(visit, sent), wrong),
     take: (visit) => open(visit, task),
@@ -254,8 +255,8 @@ async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   const currency = typed.toUpperCase();
   const deposit = parseDeposit(initial_deposit, currency);
   if ('wrong' in deposit) throw new WrongInput({ initial_deposit: deposit.wrong });
-  const asked = { action: 'post_above' as const, ...deposit, currency };
-  if ('amount' in deposit && (await needsApproval(visit, asked))) {
+  // Without a summary, a typing error would be posted.
+  if ('amount' in deposit) {
     const holder = await readClient(visit, client.client_id);
     const isLoan = rest['account_type'] === 'Loan';
     return task.summarise(visit, {
@@ -264,20 +265,16 @@ async function open(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
       facts: [
         ['Customer', holder && clientName(holder)],
         ['Type', rest['account_type']],
-        [isLoan ? 'Amount that is lent' : 'First deposit', amountText(deposit.amount, currency)],
+        [isLoan ? 'Lent, and paid out in cash' : 'First deposit, in cash', amountText(deposit.amount, currency)],
       ],
       changes: [],
       button: 'Open the account',
       form: `${url}/new`,
       entered: { ...enteredIn(opened, visit.fields), ...client },
-      asked,
+      asked: { action: 'post_above', amount: deposit.amount, currency },
     });
   }
-  const { data } = await visit.api.post<Account>(
-    '/accounts',
-    { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
-    enteredIdempotencyKey(visit),
-  );
+  const { data } = await visit.api.post<Account>('/accounts', { ...rest, currency }, enteredIdempotencyKey(visit));
   return waitingFor(data) ?? openedPage(data);
 }
 

@@ -53,15 +53,21 @@ export interface ConfirmForm {
   /** Further fields, above the button. */
   fields?: Html | undefined;
   isDangerous?: boolean | undefined;
+  /** It is known that the bank would refuse it: `leave` is the next step, and has the focus. */
+  isRefused?: boolean | undefined;
 }
 
-/** The button that confirms an instruction. It has the focus. */
+/** The button that confirms an instruction. It has the focus, unless the bank would refuse it. */
 export function confirmForm(
   { person }: PageRequest,
-  { action, sealed, button, leave, fields, isDangerous }: ConfirmForm,
+  { action, sealed, button, leave, fields, isDangerous, isRefused }: ConfirmForm,
 ): Html {
   return html`<form method="post" action="${action}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">${fields}
-<div class="actions"><button autofocus${isDangerous === true && html` class="danger"`}>${button}</button> ${leave}</div>
+<div class="actions">${
+    isRefused === true
+      ? html`${leave} <button class="secondary">${button}</button>`
+      : html`<button autofocus${isDangerous === true && html` class="danger"`}>${button}</button> ${leave}`
+  }</div>
 </form>`;
 }
 

@@ -74,8 +74,16 @@ export function startForm(q: string, isFound = false): Html {
 <p><a href="${counterUrl}/batches">Many payments at once, from a file</a></p>`;
 }
 
-/** The arrow keys move from account to account (admin.js), starting at the first one. */
-export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
+/** Accounts in the order in which customers ask for them. */
+const asAskedFor = ({ account: { status, account_type } }: Owned): number =>
+  (status === 'Active' ? 0 : 10) + ['Current', 'Checking', 'Savings', 'Loan'].indexOf(account_type);
+
+/**
+ * The arrow keys move from account to account (admin.js), starting at the first one. `why`: why accounts are not Active, by
+ * their ids.
+ */
+export function choiceTable(found: readonly Owned[], { scopes }: Person, why: ReadonlyMap<string, string>): Html {
+  const rows = found.toSorted((one, other) => asAskedFor(one) - asAskedFor(other));
   const target = (row: Owned) => {
     const { account_id, account_number } = row.account;
     const [kind] = kindsFor(row.account, scopes);
@@ -89,9 +97,13 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
       { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
       { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
       { title: 'Type', show: ({ account }) => account.account_type },
-      { title: 'Status', show: ({ account }) => pill(account.status) },
-      numeric('Available', ({ account }) =>
-        account.account_type === 'Loan' ? '' : amountText(availableBalance(account), account.currency),
+      {
+        title: 'Status',
+        show: ({ account: { account_id, status } }) =>
+          html`${pill(status)}${why.has(account_id) && html`<br><span class="quiet text">${why.get(account_id)}</span>`}`,
+      },
+      numeric('Available, or owed', ({ account }) =>
+        amountText(account.account_type === 'Loan' ? account.balance : availableBalance(account), account.currency),
       ),
     ],
     rows,
@@ -124,7 +136,15 @@ export interface CounterFormParts {
   values: URLSearchParams;
   wrong: Wrong;
   /** The accounts of which the person must choose the other one. */
-  found?: readonly Owned[] | undefined;
+  found?: FoundAccounts | undefined;
+  /** Says that the person's till is closed. */
+  till: Html;
+}
+
+export interface FoundAccounts {
+  rows: readonly Owned[];
+  /** More customers match than these. */
+  isCut: boolean;
 }
 
 /** Links to the other forms for this account. Each has the same digit on every account. */
@@ -139,7 +159,7 @@ function ways({ account_id }: Account, here: CounterKind, possible: readonly Cou
 }
 
 export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
-  const { kind, owned, notes, wrong } = form;
+  const { kind, owned, notes, wrong, till } = form;
   const { account } = owned;
   const possible = kindsFor(account, visit.person.scopes);
   const page = (content: Html) =>
@@ -151,7 +171,9 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Leave' };
-  return page(showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit))));
+  return page(
+    html`${till}${showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit)))}`,
+  );
 }
 
 function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
@@ -164,32 +186,46 @@ function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
   const values = isChosen ? new URLSearchParams({ other_number: only.account_number }) : parts.values;
   const name = 'other_number';
   const label = account.account_type === 'Loan' ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account';
-  const other: Field = found
-    ? { name, label, isRequired: true, options: [['', 'Choose one'], ...found.map(optionOf)] }
-    : {
-        name,
-        label,
-        isRequired: true,
-        maxLength: 255,
-        suggestions: 'siblings',
-        hint: 'Account number or its digits, phone number, or words of a name.',
-      };
+  const other: Field = {
+    name,
+    label,
+    isRequired: true,
+    maxLength: 255,
+    suggestions: 'siblings',
+    hint: 'Account number or its digits, phone number, or words of a name.',
+  };
   const [amount, texts] = [amountField(account.currency), descriptionField('Printed on the statement.')];
   if (!hasOther(kind)) return showFields([amount, referenceField, texts, ...valueDate], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
-  return html`${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
+  return html`${found && choose(found, account, values.get(name) ?? '')}${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
-const optionOf = ({ account, owner }: Owned) =>
-  [
-    account.account_number,
-    [owner && clientName(owner), account.account_number, account.account_type].filter(Boolean).join(', '),
-  ] as const;
+/** The accounts that were found for `q`, the customer's own first. Another word can still be typed. */
+function choose({ rows, isCut }: FoundAccounts, { client_id }: Account, q: string): Html {
+  const isOther = ({ account }: Owned) => Number(account.client_id !== client_id);
+  const sorted = rows.toSorted((one, other) => isOther(one) - isOther(other));
+  const radio = (row: Owned) =>
+    html`<label><input type="radio" name="chosen" value="${row.account.account_number}"${row === sorted[0] && html` autofocus`}> ${row.account.account_number}</label>`;
+  return html`${notice('info', html`<strong>Several accounts match.</strong> Choose one, or enter more of the name.${isCut && ' More customers match than these.'}`)}
+<input type="hidden" name="found_for" value="${q}">${table<Owned>(
+    'Accounts that match',
+    [
+      { title: 'Account', show: radio },
+      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
+      { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
+      { title: 'Type', show: ({ account }) => account.account_type },
+    ],
+    sorted,
+    '',
+  )}`;
+}
 
 export interface SummaryParties {
   own: Owned;
   other: Owned | undefined;
+  /** Says that the person's till is closed. */
+  till: Html;
 }
 
 /** Shows the summary of an instruction before it is confirmed. */
@@ -197,7 +233,7 @@ export function summary(
   visit: PageRequest,
   sealed: string,
   instruction: Instruction,
-  { own, other }: SummaryParties,
+  { own, other, till }: SummaryParties,
   { says, button }: Announced,
 ): Html {
   const { kind, amount, currency, reference, description, effective_date, account_id } = instruction;
@@ -206,6 +242,10 @@ export function summary(
   const counted = from ?? own.account;
   const after = sumText(availableBalance(counted), amount, currency, from ? -1n : 1n);
   const isShort = after.startsWith('-');
+  const owed = to?.account_type === 'Loan' ? sumText(to.balance, amount, currency, -1n) : '';
+  const refusal = isShort
+    ? refusalText('insufficient_funds', { from: counted })
+    : owed.startsWith('-') && refusalText('amount_exceeds_outstanding', { to });
   const side = (title: string, account: Account | undefined) => {
     const owner = account === own.account ? own.owner : other?.owner;
     return html`<div>${facts([
@@ -217,12 +257,15 @@ export function summary(
       ],
       ['Available now', account === counted && amountText(availableBalance(counted), currency)],
       ['Available after', account === counted && !isShort && html`<strong>${amountText(after, currency)}</strong>`],
+      ['Still owed now', owed !== '' && account === to && amountText(account?.balance ?? '', currency)],
       [
-        'Still owed now',
-        account === to && account?.account_type === 'Loan' && amountText(account.balance, account.currency),
+        'Still owed after',
+        owed !== '' && account === to && !owed.startsWith('-') && html`<strong>${amountText(owed, currency)}</strong>`,
       ],
     ])}</div>`;
   };
+  const change = `${counterUrl}/${account_id}/${kind}?${new URLSearchParams({ of: sealed })}`;
+  const leave = html`<a${refusal && html` role="button" autofocus`} href="${change}">Change</a>`;
   return html`<article class="movement">${side('From', from)}
 ${facts([['Amount', html`<strong class="sum">${amountText(amount, currency)}</strong>`]])}
 ${side('To', to)}</article>
@@ -231,8 +274,8 @@ ${facts([
   ['Description', description],
   ['Value date', effective_date],
 ])}
-${isShort && notice('error', refusalText('insufficient_funds', { from: counted }))}
-${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Change</a>` })}`;
+${refusal && notice('error', refusal)}
+${till}${says}${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button, leave, isRefused: refusal !== false })}`;
 }
 
 export const confirms = {

@@ -27,6 +27,17 @@ const ledgers: Record<string, object> = {
     available_balance: '300.00',
   },
 };
+const till = {
+  till_id: `til_${'a'.repeat(32)}`,
+  actor: `jwt:${issuer}|ada`,
+  status: 'Open',
+  opened_at: samples.client.created_at,
+  opening: [{ currency: 'USD', amount: '5.00' }],
+  closed_at: null,
+  balances: [],
+  reason: null,
+  closed_by: null,
+};
 const frozen = { ...ledgers[ids.account], status: 'Frozen' };
 
 beforeAll(async () => {
@@ -43,6 +54,7 @@ beforeEach(() => {
     search_records: ok([]),
     search_postings: ok([]),
     list_notes: ok({ items: [] }),
+    list_tills: ok({ items: [till] }),
     create_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
     get_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
   };
@@ -95,6 +107,24 @@ describe('the form', () => {
     expect(both).toContain('Notes on the customer Hard of hearing');
     expect(both).toContain('Notes on the account Joint &lt;account&gt;');
     expect(await form('accounts:read transactions:write')).not.toContain('Hard of hearing');
+  });
+
+  it('and its summary say if cash will be in no till', async () => {
+    const says = 'Your till is closed: this cash will be in no till.';
+    const shown = async () => {
+      const { of, get } = await entered('withdrawal', { amount: '5' });
+      const pages = await Promise.all([
+        get(`${url}/${ids.account}/deposit`),
+        get(`${url}/summary?of=${of}`),
+        get(`${url}/${ids.account}/transfer`),
+      ]);
+      return pages.map(({ body }) => visibleText(body).includes(says));
+    };
+    expect(await shown()).toEqual([false, false, false]);
+    answers['list_tills'] = ok({ items: [] });
+    expect(await shown()).toEqual([true, true, false]);
+    const asked = made.sent.filter(({ headers }) => headers['ce_type']?.includes('list_tills')).at(-1);
+    expect(JSON.parse(String(asked?.value))).toMatchObject({ actor: till.actor, status: 'Open' });
   });
 
   it('is missing without the scope, and so is the link to it', async () => {
@@ -224,6 +254,25 @@ describe('a refusal', () => {
   });
 });
 
+describe('a summary that the bank would refuse', () => {
+  it.each([
+    ['withdrawal', {}, 'There is not enough money in account SAV-1: 900.50 USD can be taken from it.'],
+    ['repayment', { other_number: 'LOA-2' }, 'This is more than is still owed: 300.00 USD.'],
+  ])('%s: to change it is the next step, and keeps what was entered', async (kind, more, why) => {
+    const balance = { account_id: ids.other, account_number: 'LOA-2', balance: '1', currency: 'USD' };
+    answers['get_balance_by_number'] = ok(balance);
+    const amount = kind === 'withdrawal' ? '900.51' : '300.01';
+    const { of, get } = await entered(kind, { amount, description: 'all <of> it', ...more });
+    const { body } = await get(`${url}/summary?of=${of}`);
+    expect(visibleText(body)).toContain(why);
+    const [, change = ''] = /<a role="button" autofocus href="([^"]+)">Change</.exec(body) ?? [];
+    expect(body).toMatch(/<button class="secondary">(Pay out|Repay)/);
+    const form = (await get(change.replaceAll('&amp;', '&'))).body;
+    for (const value of [amount, 'all &lt;of&gt; it', ...Object.values(more)])
+      expect(form).toContain(`value="${value}"`);
+  });
+});
+
 describe('a loan repayment', () => {
   it('goes from the customer’s account to the loan, also if the counter was opened with the loan', async () => {
     answers['get_balance_by_number'] = ({ account_number }) =>
@@ -236,7 +285,7 @@ describe('a loan repayment', () => {
     answers['create_transfer'] = ok(samples.transfer);
     const { get, of, confirm } = await entered('repayment', { amount: '100', other_number: 'loa-2' });
     expect(visibleText((await get(`${url}/summary?of=${of}`)).body)).toContain(
-      'From SAV-1 , Savings x Available now 900.50 USD Available after 800.50 USD Amount 100.00 USD To LOA-2 , Loan x Still owed now 300.00 USD',
+      'From SAV-1 , Savings x Available now 900.50 USD Available after 800.50 USD Amount 100.00 USD To LOA-2 , Loan x Still owed now 300.00 USD Still owed after 200.00 USD',
     );
     expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transfer}`);
     const { session, post } = made.signedIn(teller);
@@ -365,13 +414,23 @@ describe('the other account', () => {
     answers['search_records'] = ok([hit('client', ids.client)]);
     const { answer } = await entered('transfer', { amount: '5', other_number: '700000001' });
     expect(answer.statusCode).toBe(400);
-    for (const text of [
-      '<option value="">Choose one</option>',
-      '>x, LOA-2, Loan</option>',
-      '<option value="CHK-3">x, CHK-3, Checking</option>',
-      'value="5"',
-    ])
-      expect(answer.body).toContain(text);
+    expect(answer.body).toContain('name="amount" value="5"');
+    expect(answer.body).toContain('name="other_number" value="700000001"');
+    expect(visibleText(answer.body)).toMatch(/Several accounts match\. .* CHK-3 x \+254700000001 Checking/);
+    expect(answer.body).not.toContain('aria-invalid');
+    expect([...answer.body.matchAll(/type="radio" name="chosen" value="([^"]+)"( autofocus)?>/g)].length).toBe(2);
+    expect(visibleText(answer.body)).not.toContain('More customers match');
+    // What is typed instead counts, not what was chosen for another word.
+    const found_for = '700000001';
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      ok({ account_id: account_number === 'CHK-3' ? third : ids.other, account_number, balance: '1', currency: 'USD' });
+    for (const [other_number, to] of [
+      [found_for, 'CHK-3'],
+      ['LOA-2', 'LOA-2'],
+    ] as const) {
+      const { of, get } = await entered('transfer', { amount: '5', other_number, found_for, chosen: 'CHK-3' });
+      expect(visibleText((await get(`${url}/summary?of=${of}`)).body)).toContain(`To ${to} ,`);
+    }
     const form = (await made.signedIn(teller).get(`${url}/${ids.account}/repayment`)).body;
     expect(form).toContain('name="other_number" value="LOA-2"');
   });
@@ -387,6 +446,27 @@ describe('the first page', () => {
     answers['search_records'] = ({ q }) => ok(q === 'SAV-1' ? [hit('account', ids.account)] : []);
     expect((await get(`${url}?q=sav-1`)).headers.location).toBe(`${url}/${ids.account}/deposit`);
     expect((await get(`${url}?q=nobody`)).body).toContain('No customer or account was found');
+    answers['search_postings'] = ok([{ ...hit('account', ids.transaction), kind: 'transaction' }]);
+    expect((await get(`${url}?q=WNSN7-XP0N1`)).headers.location).toBe('/admin/ui/find?q=WNSN7-XP0N1');
+  });
+
+  it('has what customers ask for first, what is owed, and why an account is frozen', async () => {
+    const cold = `acc_${'e'.repeat(32)}`;
+    const items = [...Object.values(masters).toReversed(), { ...samples.master, account_id: cold, status: 'Frozen' }];
+    answers['list_accounts'] = ok({ items });
+    answers['get_ledger_accounts'] = ({ account_ids }) =>
+      ok((account_ids as string[]).map((id) => ledgers[id] ?? { ...frozen, account_id: id, account_number: 'CUR-3' }));
+    const change = { transition_id: 'str_1', account_id: cold, created_at: samples.client.created_at, actor: 'key:k' };
+    const why = { reason: 'customer_request', note: 'lost <card>' };
+    answers['list_status_transitions'] = ok({
+      items: [{ ...change, from_status: 'Active', to_status: 'Frozen', ...why }],
+    });
+    answers['list_clients'] = ok({ items: [samples.client] });
+    answers['search_records'] = ok([hit('client', ids.client)]);
+    const { body } = await made.signedIn(teller).get(`${url}?q=x`);
+    expect(visibleText(body)).toMatch(
+      /SAV-1 x \S+ Savings Active 900\.50 USD LOA-2 x \S+ Loan Active 300\.00 USD SAV-1 x \S+ Savings Frozen request of the customer: lost &lt;card&gt; 900\.50 USD/,
+    );
   });
 });
 

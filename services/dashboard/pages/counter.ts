@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
@@ -7,13 +8,14 @@ import type { Statement } from '#libs/contracts/statements.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText } from '#libs/service/formats.ts';
-import { html } from '#libs/service/html.ts';
-import { type Api, ApiRefused, known } from '../api.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { type Api, ApiRefused, inTurns, known } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIdempotencyKey, enteredIn, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { accountsOwnedBy, type Owned, readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
 import { notice } from '../html/show.ts';
+import { whyText } from './account-views.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
   type CounterKind,
@@ -38,15 +40,16 @@ import {
   confirms,
   counterForm,
   counterUrl,
+  type FoundAccounts,
   next,
   type ReceiptParts,
   receipt,
-  type SummaryParties,
   startForm,
   summary,
 } from './counter-views.ts';
 import { announce } from './needs-approval.ts';
 import { notesFor } from './notes.ts';
+import { warnOfClosedTill } from './tills.ts';
 
 /** Any of these is sufficient for the counter. */
 export const counterScopes = ['transactions:write', 'transfers:write'] as const;
@@ -63,8 +66,16 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;
     addFormPage(app, url, page, {
-      draw: async (visit, values, wrong) =>
-        showForm(visit, kind, await readOwnedAccount(visit, visit.id), values, wrong),
+      async draw(visit, sent, wrong) {
+        const changed = sent.size === 0 ? instructions.open(visit.query.get('of'), visit.actor) : undefined;
+        return showForm(
+          visit,
+          kind,
+          await readOwnedAccount(visit, visit.id),
+          changed ? valuesOf(changed) : sent,
+          wrong,
+        );
+      },
       take: (visit) => take(visit, kind, instructions),
     });
   }
@@ -82,16 +93,24 @@ async function showForm(
   owned: Owned,
   values: URLSearchParams,
   wrong: Wrong,
-  found?: readonly Owned[],
+  found?: FoundAccounts,
 ): Promise<PageResult> {
   const { client_id, account_id } = owned.account;
-  const [siblings, notes] = await Promise.all([
+  const [siblings, notes, till] = await Promise.all([
     hasOther(kind) ? accountsOwnedBy(visit, client_id, { status: 'Active' }) : [],
     notesFor(visit, owned.account),
+    tillFor(visit, kind),
   ]);
   const others = siblings.filter((one) => one.account_id !== account_id);
-  return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong, found }) };
+  return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong, found, till }) };
 }
+
+const tillFor = (visit: PageRequest, kind: CounterKind): Html | Promise<Html> =>
+  hasOther(kind) ? html`` : warnOfClosedTill(visit);
+
+/** Returns what was entered in the form of an instruction. */
+const valuesOf = ({ amount, reference, description, effective_date = '', other_number = '' }: Instruction) =>
+  new URLSearchParams({ amount, reference, description, effective_date, other_number });
 
 type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 
@@ -103,8 +122,7 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
   const typed = typedAmount(fields.get('amount') ?? '', account.currency);
   const named = hasOther(kind) ? await findOther(visit, kind, account) : undefined;
   if (named !== undefined && 'found' in named) {
-    const several = { other_number: 'Several accounts match. Choose one.' };
-    const wrong: Wrong = { fields: { ...several, ...('wrong' in typed && { amount: typed.wrong }) } };
+    const wrong: Wrong = { fields: 'wrong' in typed ? { amount: typed.wrong } : {} };
     return { ...(await showForm(visit, kind, owned, fields, wrong, named.found)), status: 400 };
   }
   const { amount, other_number: other } = accepted({ other_number: named, amount: typed });
@@ -139,13 +157,15 @@ async function findOther(
   visit: PageRequest,
   kind: CounterKind,
   account: Account,
-): Promise<{ account: Account } | { wrong: string } | { found: readonly Owned[] }> {
-  const q = visit.fields.get('other_number')?.trim() ?? '';
+): Promise<{ account: Account } | { wrong: string } | { found: FoundAccounts }> {
+  const [typed, chosen] = ['other_number', 'chosen'].map((name) => visit.fields.get(name)?.trim() ?? '');
+  // What was chosen is of what was looked for before.
+  const q = (typed === visit.fields.get('found_for') && chosen) || (typed ?? '');
   if (q !== '' && !accountNumber.test(q)) {
-    const { rows = [] } = (await findAccounts(visit, q)) ?? {};
+    const { rows = [], isCut = false } = (await findAccounts(visit, q)) ?? {};
     const possible = rows.filter((row) => isPossible(kind, account, row.account));
     const [only] = possible;
-    if (possible.length > 1) return { found: possible };
+    if (possible.length > 1) return { found: { rows: possible, isCut } };
     if (rows.length === 0) return { wrong: `No account was found for “${q}”. Check the number or the name.` };
     if (!only) return { wrong: `“${q}” has no other active account in ${account.currency} for this.` };
     return { account: only.account };
@@ -181,13 +201,14 @@ const confirmation: Confirmation<Instruction> = {
     if (before) return { title: `${kinds[instruction.kind].title}: already posted`, content: alreadyPosted(before) };
     const { kind, amount, currency, effective_date } = instruction;
     const asked = { action: 'post_above' as const, amount, currency, effective_date };
-    const [parties, announced] = await Promise.all([
+    const [parties, till, announced] = await Promise.all([
       readParties(visit, instruction),
+      tillFor(visit, kind),
       announce(visit, asked, `${confirms[kind]} ${amountText(amount, currency)}`),
     ]);
     return {
       title: `${kinds[kind].title}: is this right?`,
-      content: summary(visit, sealed, instruction, parties, announced),
+      content: summary(visit, sealed, instruction, { ...parties, till }, announced),
     };
   },
   toRequest,
@@ -218,7 +239,7 @@ async function findPosted(
   return posting?.data.status === 'Completed' ? hit : undefined;
 }
 
-async function readParties(visit: PageRequest, { account_id, other_id }: Instruction): Promise<SummaryParties> {
+async function readParties(visit: PageRequest, { account_id, other_id }: Instruction) {
   const other = other_id === undefined ? undefined : readOwnedAccount(visit, other_id);
   return { own: await readOwnedAccount(visit, account_id), other: await other };
 }
@@ -229,7 +250,7 @@ async function refused(
   instruction: Instruction,
   { status, problem }: ApiRefused,
 ): Promise<PageResult> {
-  const { kind, amount, reference, description, effective_date = '', other_number = '' } = instruction;
+  const { kind } = instruction;
   const { own, other } = await readParties(visit, instruction);
   const invalid = (problem.errors ?? []).filter(({ field }) =>
     ['reference', 'description', 'effective_date'].includes(field),
@@ -242,8 +263,7 @@ async function refused(
       ...(badDay !== undefined && { effective_date: badDay }),
     },
   };
-  const values = new URLSearchParams({ amount, reference, description, effective_date, other_number });
-  const shown = await showForm(visit, kind, own, values, wrong);
+  const shown = await showForm(visit, kind, own, valuesOf(instruction), wrong);
   return { ...shown, title: kinds[kind].title, status };
 }
 
@@ -252,8 +272,15 @@ const maxClients = 10;
 
 const accountNumber = /^[a-z]{3}-\d+$/i;
 
+interface Found extends FoundAccounts {
+  rows: Owned[];
+  hasClient: boolean;
+  /** Postings match. */
+  hasPosting: boolean;
+}
+
 /** The accounts with this number or these digits, and those of clients with this phone number, e-mail address, or name. */
-async function findAccounts(visit: PageRequest, q: string): Promise<{ rows: Owned[]; clients: number } | undefined> {
+async function findAccounts(visit: PageRequest, q: string): Promise<Found | undefined> {
   const answer = await search(visit.api, accountNumber.test(q) ? q.toUpperCase() : q);
   if (answer === undefined) return undefined;
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => ({ client_id: id }));
@@ -265,7 +292,8 @@ async function findAccounts(visit: PageRequest, q: string): Promise<{ rows: Owne
   ]);
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
-  return { rows, clients: clients.length };
+  const hasPosting = answer.some(({ kind }) => kind === 'transaction' || kind === 'transfer');
+  return { rows, isCut: clients.length > maxClients, hasClient: clients.length > 0, hasPosting };
 }
 
 /** Finds the customer's accounts: one leads to its form, several to a choice. */
@@ -280,13 +308,29 @@ async function startCounter(visit: PageRequest): Promise<PageResult> {
       content: html`${startForm(q)}
 ${notice('error', 'This cannot be searched for. Enter an account number, a phone number or a name.')}`,
     };
-  const { rows, clients } = found;
+  const { rows, isCut, hasClient, hasPosting } = found;
   const [only] = rows;
   const [kind] = rows.length === 1 && only ? kindsFor(only.account, person.scopes) : [];
   if (only && kind) return { redirectTo: `${counterUrl}/${only.account.account_id}/${kind}` };
-  if (rows.length === 0) return { content: html`${startForm(q)}<p role="status">${nothing(q, clients > 0)}</p>` };
-  const more = clients > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
-  return { content: html`${startForm(q, true)}${choiceTable(rows, person)}${more}` };
+  // Such as a receipt number or a reference, which the search of the header shows.
+  if (rows.length === 0 && !hasClient && hasPosting)
+    return { redirectTo: `/admin/ui/find?${new URLSearchParams({ q })}` };
+  if (rows.length === 0) return { content: html`${startForm(q)}<p role="status">${nothing(q, hasClient)}</p>` };
+  const more = isCut && html`<p class="quiet">More customers match: enter more of the name.</p>`;
+  return { content: html`${startForm(q, true)}${choiceTable(rows, person, await readReasons(visit, rows))}${more}` };
+}
+
+/** Why accounts are not Active, by their ids: of those of one customer, who asks. */
+async function readReasons({ api }: PageRequest, rows: readonly Owned[]): Promise<ReadonlyMap<string, string>> {
+  const reasons = new Map<string, string>();
+  if (new Set(rows.map(({ account }) => account.client_id)).size > 1) return reasons;
+  const ids = rows.flatMap(({ account }) => (account.status === 'Active' ? [] : [account.account_id]));
+  await inTurns(ids, async (id) => {
+    const latest = await known(api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=1`));
+    const [change] = latest?.data ?? [];
+    if (change) reasons.set(id, whyText(change));
+  });
+  return reasons;
 }
 
 const nothing = (q: string, isKnown: boolean): string =>

@@ -104,7 +104,7 @@ const gone = html`<p role="alert">There is no form to give back. One that is sen
 
 /** Fields of a form that no person has filled in. */
 const isHidden = (name: string): boolean =>
-  /^(idempotency_key|etag|of|made_at|was_.*|shown_.*|list|others)$/.test(name);
+  /^(idempotency_key|etag|of|made_at|was_.*|shown_.*|list|others|found_for)$/.test(name);
 const ids = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
 
 /** Returns the accounts and clients that the form names, in its address too, as far as the person may see them. */

@@ -469,9 +469,10 @@ describe('accounts', () => {
     expect(lastSent()).toMatchObject({ status, reason: null });
   });
 
-  it('an initial deposit is sent digit by digit; an invalid amount is reported at its field', async () => {
+  it('an initial deposit is shown first, and sent digit by digit; an invalid amount is reported at its field', async () => {
     answers['open_account'] = ok({ ...samples.master, balance: '0.10' });
-    const { session, post } = made.signedIn(everything);
+    answers['list_tills'] = ok({ items: [] });
+    const { session, get, post } = made.signedIn(everything);
     const fields = {
       csrf_token: session.csrf,
       client_id: ids.client,
@@ -479,9 +480,22 @@ describe('accounts', () => {
       currency: 'usd',
       initial_deposit: '9999999999999.99',
     };
-    expect((await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o1' })).headers.location).toBe(
-      `${account}?saved=opened`,
-    );
+    for (const [account_type, says] of [
+      ['Loan', 'Lent, and paid out in cash'],
+      ['Savings', 'First deposit, in cash'],
+    ] as const) {
+      const before = made.sent.length;
+      const { headers } = await post('/admin/ui/accounts/new', { ...fields, account_type, idempotency_key: 'o1' });
+      const summary = (await get(String(headers.location))).body;
+      expect(summary.replace(/\s/g, ' ')).toContain(`<dt>${says}</dt><dd>9 999 999 999 999.99 USD</dd>`);
+      expect(summary).toContain('Your till is closed: this cash will be in no till.');
+      expect(made.sent.slice(before).filter(({ headers }) => headers['ce_type']?.includes('open_account'))).toEqual([]);
+    }
+    const { headers } = await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o1' });
+    const [address = '', of = ''] = String(headers.location).split('?of=');
+    const opened = await post(address, { csrf_token: session.csrf, of });
+    expect(opened.headers.location).toBe(`${account}?saved=opened`);
+    expect(made.sent.at(-1)?.headers['idempotency-key']).toBe('o1');
     expect(lastSent()).toMatchObject({ currency: 'USD', initial_deposit: '9999999999999.99' });
     const wrong = await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o2', initial_deposit: '1.500' });
     expect(wrong.statusCode).toBe(400);

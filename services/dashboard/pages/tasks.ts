@@ -63,6 +63,8 @@ export interface Task {
   isDangerous?: boolean;
   /** Returns the page to show after success. */
   done(data: unknown): PageResult;
+  /** Returns what the summary says before the button. */
+  warn?(visit: PageRequest): Promise<Html>;
   /** The reason of a refusal, in words for a clerk; undefined for reasons that all tasks share. */
   refusal?(problem: ApiProblem, visit: PageRequest): Said | Promise<Said>;
 }
@@ -89,7 +91,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
         const leave = html`<a href="${again(instruction, sealed)}">Change</a>`;
         return {
           title: `${title}: is this right?`,
-          content: html`${consequences(instruction)}${says}
+          content: html`${consequences(instruction)}${await task.warn?.(visit)}${says}
 ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task.isDangerous })}`,
         };
       },

@@ -44,6 +44,20 @@ const closed = {
 };
 const day = { actor: open.actor, on: '2026-01-02', totals: [], refused: 0, batch_items: 0, customers: [] };
 const names = ok([{ actor: `jwt:${issuer}|bea`, name: 'Bea Boss' }]);
+/** A request that waits for an approval. */
+const asked = (transaction_type: string, operation = 'create_transaction') => ({
+  approval_id: `apr_${'a'.repeat(32)}`,
+  action: 'post_above',
+  summary: `${operation === 'open_account' ? operation : transaction_type} of 5 KES`,
+  request: { operation, method: 'POST', path: '/', body: { transaction_type, account_type: 'Savings' } },
+  requested_by: open.actor,
+  requested_at: open.opened_at,
+  expires_at: open.opened_at,
+  status: 'Waiting',
+  decided_by: null,
+  decided_at: null,
+  reason: null,
+});
 const sent = (name: string) =>
   made.sent
     .filter(({ headers }) => headers['ce_type'] === `corebanking.command.${name}.v1`)
@@ -104,9 +118,21 @@ describe('a till', () => {
       transferred: '0.00',
       transferred_count: 0,
     };
-    answers = { get_till: ok(open), get_staff_day: ok({ ...day, totals: [total] }) };
+    answers = {
+      get_till: ok(open),
+      get_staff_day: ok({ ...day, totals: [total] }),
+      list_approvals: ok({ items: [asked('Deposit'), asked('Withdrawal'), asked('Deposit', 'open_account')] }),
+    };
     const page = `/admin/ui/tills/${till_id}/close`;
     const form = (await get(page)).body;
+    // Cash that was taken for what a second person has not approved is in no till yet; what is to be paid out was not paid.
+    expect(text(form)).toMatch(
+      /Keep this cash apart, and do not count it: .* approves it. Deposit of 5.00 KES, taken 2026-01-02 03:04 open_account of 5.00 KES, taken/,
+    );
+    expect(text(form)).not.toContain('Withdrawal of');
+    expect(made.sent.find(({ headers }) => headers['ce_type']?.includes('list_approvals'))?.value).toMatch(
+      /"requested_by":"me"|"asker":"me"/,
+    );
     expect([...form.matchAll(/name="(counted_\w+|others|reason)"/g)].map(([, name]) => name)).toEqual([
       'counted_KES',
       'counted_USD',

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Approval } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance } from '#libs/contracts/tills.ts';
@@ -19,6 +20,8 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { countText, emptyState, type Fact, facts, notice, numeric, showTime, table, toned } from '../html/show.ts';
+import { readSubjects } from './approval-subjects.ts';
+import { summarize } from './approvals.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
@@ -44,6 +47,17 @@ export function addTills(app: FastifyInstance): void {
     return { title: `Till of ${actorText(till.actor, names)}`, content: tillPage(visit, till, names, moved) };
   });
   addFormPage(app, `${tillsUrl}/:till_id/close`, { title: 'Close a till', scope }, { draw: drawClosing, take: close });
+}
+
+/** Returns the person's open till; null: none is open; undefined: it is not known now. */
+async function readOpenTill({ api, actor }: PageRequest): Promise<Till | null | undefined> {
+  const tills = await known(api.get<Till[]>(`/tills?${new URLSearchParams({ actor, status: 'Open', limit: '1' })}`));
+  return tills && (tills.data[0] ?? null);
+}
+
+/** Says before cash is posted that it will be in no till, if the person has none that is open. */
+export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
+  return html`${(await readOpenTill(visit)) === null && notice('warning', html`<strong>Your till is closed: this cash will be in no till.</strong> <a href="${tillsUrl}/open">Count and open it</a>`)}`;
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
@@ -76,12 +90,10 @@ async function readMovedBetween({ api }: PageRequest, till: Till): Promise<Moved
 }
 
 /** Says on the first page whether the person's till is open, with the link to close it, or to open one. */
-export async function showYourTill({ api, actor }: PageRequest): Promise<Html> {
-  const mine = new URLSearchParams({ actor, status: 'Open', limit: '1' });
-  const tills = await known(api.get<Till[]>(`/tills?${mine}`));
-  if (!tills) return html``;
-  const [till] = tills.data;
-  const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor }).toString()}">Your tills</a>`;
+export async function showYourTill(visit: PageRequest): Promise<Html> {
+  const till = await readOpenTill(visit);
+  if (till === undefined) return html``;
+  const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor: visit.actor }).toString()}">Your tills</a>`;
   return till
     ? html`<p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p>`
     : html`<p>Your till is closed: <a href="${tillsUrl}/open">count and open it</a>. ${all}</p>`;
@@ -181,6 +193,7 @@ async function drawClosing(
   );
   const all = [...till.opening, ...moved].map(({ currency }) => currency);
   const isOwn = till.actor === visit.actor;
+  const apart = isOwn ? await readUndecided(visit) : [];
   const reasonField: Field = {
     name: 'reason',
     label: isOwn ? 'Reason for the difference' : 'Why another person closes it, and reason for a difference',
@@ -196,9 +209,27 @@ async function drawClosing(
   );
   return {
     content: html`<p>Count the cash that you have now. The till was opened ${showTime(till.opened_at)} with ${till.opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')}.</p>
-${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded.`, true)}
+${
+  apart.length > 0 &&
+  notice(
+    'warning',
+    html`<strong>Keep this cash apart, and do not count it:</strong> it will be in the till that is open when a second person approves it.<ul>${apart.map(({ summary, requested_at }) => html`<li>${summary}, taken ${showTime(requested_at)}</li>`)}</ul>`,
+  )
+}${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded.`, true)}
 ${lacking.length > 0 && notice('warning', `Count ${lacking.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
   };
+}
+
+/** Returns the person's requests that wait for an approval and for which cash has been taken, with their summaries in words. */
+async function readUndecided(visit: PageRequest): Promise<Approval[]> {
+  const waiting = await known(visit.api.get<Approval[]>('/admin/approvals?requested_by=me&status=Waiting&limit=100'));
+  const taken = (waiting?.data ?? []).filter(({ request: { operation, body } }) =>
+    operation === 'open_account'
+      ? body['account_type'] !== 'Loan'
+      : operation === 'create_transaction' && body['transaction_type'] === 'Deposit',
+  );
+  const subjects = await readSubjects(visit, taken);
+  return taken.map((approval) => ({ ...approval, summary: summarize(approval, subjects) }));
 }
 
 async function close(visit: PageRequest): Promise<PageResult> {
