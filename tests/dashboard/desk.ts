@@ -60,7 +60,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await page.goto(ui(`/accounts/${account.account_id}`));
       const movements = page.getByRole('region', { name: 'Latest movements' }).locator('tbody tr');
       expect(plain(await movements.nth(0).innerText())).toMatch(
-        new RegExp(`Transfer ${other.account_number}\\s+2\\.50\\s+97\\.50`),
+        new RegExp(`Transfer to Wilhelmina-Alexandra (Fitz){12}, ${other.account_number}\\s+2\\.50\\s+97\\.50`),
       );
       expect(plain(await movements.nth(1).innerText())).toMatch(/Deposit\s+Initial deposit\s+100\.00\s+100\.00/);
       const left = await page.getByRole('region', { name: 'The account' }).boundingBox();

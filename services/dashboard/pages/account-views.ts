@@ -39,6 +39,7 @@ import { clientName } from './client-views.ts';
 import { kindsFor, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';
+import type { WithParties } from './parties.ts';
 
 /** The account pages. */
 
@@ -77,22 +78,34 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
   )}${rows.length > 1 && html`<p class="totals">On this page${held !== '' && html`: balances <strong>${held}</strong>`}${owed !== '' && html`; owed on loans <strong>${owed}</strong>`}</p>`}`;
 }
 
+/** The other account of a posting, after the name of its owner if that is known. */
+function showCounterparty(row: WithParties<EntryLine>): Html {
+  const { counterparty_account_id: id, counterparty_account_number: number, other, direction } = row;
+  if (id === undefined) return html``;
+  // On a loan, money that comes in is a debit, too.
+  const isPlain = row.transaction_type !== 'Transfer' || row.reverses_transaction_id !== undefined;
+  const way = isPlain ? '' : direction === 'debit' ? 'to ' : 'from ';
+  return html` ${way}${other?.customer && `${other.customer}, `}${idLink(id, number)}`;
+}
+
 /** The latest entries with the balance after each, which customers ask about most. */
 export function movementTable(
-  rows: readonly EntryLine[],
+  rows: readonly WithParties<EntryLine>[],
   caption = 'Latest movements',
   empty = 'Nothing has been posted yet.',
 ): Html {
   const amount = (row: EntryLine, direction: EntryLine['direction']) =>
     row.direction === direction ? moneyText(row.amount, row.currency) : '';
-  return table<EntryLine>(
+  return table<WithParties<EntryLine>>(
     caption,
     [
       { title: 'Posted', show: (row) => idLink(row.transaction_id, showPosted(row)) },
       {
         title: 'What',
-        show: ({ counterparty_account_id, counterparty_account_number, description, reference, ...row }) =>
-          html`${transactionTitle(row)}${counterparty_account_id !== undefined && html` ${idLink(counterparty_account_id, counterparty_account_number)}`}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${description ?? reference}</span>`}`,
+        show: (row) => {
+          const said = row.description ?? row.reference;
+          return html`${transactionTitle(row)}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
+        },
       },
       numeric('Out', (row) => amount(row, 'debit'), 'out'),
       numeric('In', (row) => amount(row, 'credit'), 'in'),

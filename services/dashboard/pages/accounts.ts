@@ -142,14 +142,17 @@ async function showAccount(visit: PageRequest) {
     showNotes(visit, 'accounts', id),
     limitsOn(visit, account),
   ]);
-  const names = await readActorNames(visit, history.data, 'actor');
+  const [names, named] = await Promise.all([
+    readActorNames(visit, history.data, 'actor'),
+    movements && addParties<EntryLine>(visit)(movements.data),
+  ]);
   return {
     title: `Account ${account.account_number}`,
     heading: html`${owner ? idLink(account.client_id, clientName(owner)) : account.account_number}`,
     content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${desk(
       'The account',
       accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
-      html`${movements && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
+      html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}`,

@@ -410,13 +410,27 @@ describe('accounts', () => {
       counterparty_account_number: 'CHK-77',
     };
     answers['list_entries'] = ok({ items: [line] });
+    answers['list_accounts'] = ok({ items: [{ ...samples.master, account_id: line.counterparty_account_id }] });
+    answers['list_clients'] = ok({ items: [{ ...samples.client, company_name: 'Landlord <b>' }] });
+    answers['get_ledger_accounts'] = ({ account_ids }) =>
+      ok((account_ids as string[]).map((account_id) => ({ ...samples.ledger, account_id })));
     const { get } = made.signedIn(everything);
     const { body } = await get(`${account}?saved=freezing`);
     expect(body).toContain('Account SAV-1 frozen.');
     expect(body).not.toContain('/counter/receipts/');
     const opened = (await get(`${account}?saved=opened`)).body;
     expect(opened).toContain(`href="/admin/ui/counter/receipts/${movement.transaction_id}"`);
-    expect(body).toMatch(/Transfer <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/);
+    expect(body).toMatch(
+      /Transfer from Landlord &lt;b&gt;, <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/,
+    );
+    // Without a direction, where it could be misread; without a name that the person may not see.
+    const without = async (changes: object, scopes = everything) => {
+      answers['list_entries'] = ok({ items: [{ ...line, ...changes }] });
+      return (await made.signedIn(scopes).get(account)).body;
+    };
+    expect(await without({ transaction_type: 'Loan Payment' })).toContain('Loan Payment Landlord &lt;b&gt;, <a');
+    expect(await without({ direction: 'debit' })).toContain('Transfer to Landlord');
+    expect(await without({}, 'accounts:read transactions:read')).toMatch(/Transfer from <a href="[^"]+">CHK-77/);
     expect(body).toContain('<strong>25.00</strong>');
     expect((await get(`${account}?saved=%3Cb%3E`)).body).not.toContain('role="status">Account');
     answers['get_ledger_accounts'] = ok([{ ...samples.ledger, available_balance: '1.00' }]);

@@ -30,14 +30,17 @@ export function addStatement(app: FastifyInstance): void {
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit);
     const { statement, isCut } = await read(visit.api, statementPath(visit), period);
-    const holder = visit.person.scopes.has('accounts:read')
-      ? await readHolder(visit, await readAccount(visit, visit.id))
-      : undefined;
+    const [holder, entries] = await Promise.all([
+      visit.person.scopes.has('accounts:read')
+        ? readAccount(visit, visit.id).then((account) => readHolder(visit, account))
+        : undefined,
+      addParties<EntryLine>(visit)(statement.entries),
+    ]);
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
-${document(statement, period, holder)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
+${document({ ...statement, entries }, period, holder)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
 <p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
@@ -127,7 +130,11 @@ function camtForm(here: string, { to_day }: Period, today: string): Html {
 <p class="actions"><button class="secondary">Get camt.053</button></p></form>`;
 }
 
-function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
+function document(
+  statement: Statement & { entries: readonly WithParties<EntryLine>[] },
+  { from_day, to_day }: Period,
+  holder: Client | undefined,
+): Html {
   const money = (amount: string) => amountText(amount, statement.currency);
   const sums = facts([
     ['Client', holder && clientName(holder)],
