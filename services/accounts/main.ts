@@ -50,7 +50,7 @@ run('accounts', async (context) => {
   onStop('sweeper', () => sweeper.stop());
   const auditVerifier = createVerifier(ofAudit, { pool: verifyPool, reads: pool, now: Date.now, logger });
   onStop('audit verifier', () => auditVerifier.stop());
-  const heads = createHeadPublisher({ pool, now: () => new Date(), wakeRelay, logger });
+  const heads = createHeadPublisher({ pool, wakeRelay, logger });
   onStop('audit heads', () => heads.stop());
 
   const { commands, queries, execution } = createConsumers(kafka, config, {
