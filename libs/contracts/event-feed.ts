@@ -5,34 +5,50 @@ import { feedTopics } from './topics.ts';
 import { violation } from './violation.ts';
 
 /**
- * GET /events (contract: webhooks), and the event types that it and webhooks know. Types have no prefix and version here:
- * `transaction.completed`.
+ * GET /events (contract: webhooks), and the names of event types that it and webhooks accept. A full name has a version:
+ * `corebanking.transaction.completed.v1`, or `corebanking.transaction.*.v1` for a group. A short name,
+ * `transaction.completed`, means v1, which only gains fields, and so does not change when there is a v2.
  */
 
-/**
- * The event types of the topics that webhooks reads, by short name. Other types are states (balances) or are meant for
- * auditors.
- */
-const feedTypes: ReadonlyMap<string, string> = new Map(
-  Object.entries(events)
-    .filter(([, { topic }]) => feedTopics.includes(topic))
-    .map(([type]) => [type.replace(/^corebanking\.|\.v\d+$/g, ''), type]),
-);
-
-/**
- * Returns the event types that a pattern matches: a name, `transaction.*`, or `*`. Returns none for an unknown
- * name.
- */
-export function matchEventTypes(pattern: string): string[] {
-  const isMeant = (name: string) =>
-    pattern === '*' || name === pattern || (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
-  return [...feedTypes].filter(([name]) => isMeant(name)).map(([, type]) => type);
+/** Returns the full name of a type or a group of types. A full name is returned as it is. Pure. */
+export function fullName(name: string): string {
+  return /^corebanking\..+\.v\d+$/.test(name) ? name : `corebanking.${name}.v1`;
 }
 
-export const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
-/** The patterns for which matchEventTypes returns event types, as a JSON Schema. */
-const patternNames = new Set([...feedTypes.keys()].flatMap((name) => [name, name.replace(/[^.]*$/, '*')])).add('*');
-export const anyPattern = [...patternNames].map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
+/** Returns the patterns for LIKE that the types with these names match. Types that there are later match too. Pure. */
+export function typePatterns(names: readonly string[]): string[] {
+  return names.map((name) => fullName(name).replaceAll('_', '\\_').replace('*', '%'));
+}
+
+/** Returns the names by which these event types can be named: each is a type or a group of them. Pure. */
+export function namesOf(types: readonly string[]) {
+  const split = types.map((type) => /^corebanking\.(.+)\.(v\d+)$/.exec(type)?.slice(1) ?? [type, '']);
+  const byVersion = [...Map.groupBy(split, ([, version]) => version)].map(([version, named]) => {
+    const names = new Set(named.flatMap(([name = '']) => [name, name.replace(/[^.]*$/, '*')]));
+    return { version, names: [...(version === 'v1' ? names.add('*') : names)] };
+  });
+  const short = byVersion.find(({ version }) => version === 'v1')?.names ?? [];
+  const all = new Set([
+    ...short,
+    ...byVersion.flatMap(({ version, names }) => names.map((name) => `corebanking.${name}.${version}`)),
+  ]);
+  const anyOf = (names: readonly string[]) => names.map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
+  const known = split.map(([name, version], i) => (version === 'v1' ? name : types[i]));
+  return {
+    has: (name: string) => all.has(name),
+    rule: `must be one of ${known.join(', ')}, or a group of them such as transaction.*, or *, or a full name such as corebanking.transaction.completed.v1`,
+    /** As a regular expression. */
+    pattern: [
+      anyOf(short),
+      ...byVersion.map(({ version, names }) => `corebanking\\.(${anyOf(names)})\\.${version}`),
+    ].join('|'),
+  };
+}
+
+/** The names of the types on the topics that webhooks reads. Other types are states (balances) or are meant for auditors. */
+export const eventNames = namesOf(
+  Object.entries(events).flatMap(([type, { topic }]) => (feedTopics.includes(topic) ? [type] : [])),
+);
 
 /** A CloudEvents 1.0 event in structured JSON. */
 const cloudEventSchema = z
@@ -51,16 +67,17 @@ const cloudEventSchema = z
   .meta({ id: 'CloudEvent' });
 export type CloudEvent = z.infer<typeof cloudEventSchema>;
 
-const patternChoice = ` *(${anyPattern}) *`;
+const nameChoice = ` *(${eventNames.pattern}) *`;
 const types = z
   .string()
   .max(2000)
   .transform((value, ctx) => {
     const named = value.split(',').map((part) => part.trim());
-    const wrong = named.some((part) => matchEventTypes(part).length === 0);
-    return wrong ? violation(ctx, 'validation_failed', `${knownTypes}; several are separated by commas`) : named;
+    if (!named.every(eventNames.has))
+      return violation(ctx, 'validation_failed', `${eventNames.rule}; several are separated by commas`);
+    return named.map(fullName);
   })
-  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${patternChoice}(,${patternChoice})*$` });
+  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${nameChoice}(,${nameChoice})*$` });
 
 export const feedEndpoints = {
   list_events: {
@@ -112,7 +129,7 @@ export const feedMeanings = {
     datacontenttype: 'Always JSON',
     'CloudEvent.data': 'The event data, described in docs/events.md; amounts are decimal strings',
     types:
-      'Event types without prefix and version, separated by commas, such as transaction.completed,transfer.*; default: all',
+      'Event types separated by commas, such as transaction.completed,transfer.*; without a version v1 is meant, with one as in corebanking.transaction.completed.v1; default: all, in v1',
     'list_events.account_id': 'Only events of this account',
     'list_events.after': 'The cursor of the previous response; default: the oldest stored event',
   },

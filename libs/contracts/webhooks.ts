@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyPattern, knownTypes, matchEventTypes } from './event-feed.ts';
+import { eventNames, fullName } from './event-feed.ts';
 import { outboxStateSchema } from './operations.ts';
 import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { text } from './texts.ts';
@@ -12,8 +12,9 @@ export const testEventType = 'corebanking.webhook.test.v1';
 const pattern = z
   .string()
   .max(100)
-  .refine((value) => matchEventTypes(value).length > 0, knownTypes)
-  .meta({ pattern: `^(${anyPattern})$` });
+  .refine(eventNames.has, eventNames.rule)
+  .transform(fullName)
+  .meta({ pattern: `^(${eventNames.pattern})$` });
 const patterns = z.array(pattern).min(1, 'must name at least one type').max(50);
 
 /** https, or http for a receiver on the same machine. The service checks which addresses are allowed. */
@@ -285,7 +286,8 @@ export const webhookMeanings = {
     webhook_id: 'The webhook: `whk_` and 32 hexadecimal digits',
     delivery_id: 'The delivery: `dlv_` and 32 hexadecimal digits',
     url: 'https URL that events are posted to, at most 2,000 characters; http only to loopback where that is allowed',
-    event_types: 'Event types without prefix and version: `transaction.completed`, `transaction.*`, or `*`',
+    event_types:
+      'Event types: `transaction.completed`, `transaction.*`, or `*`, which mean v1, or full names such as `corebanking.transaction.completed.v1`, which are shown',
     'Webhook.status':
       'Active: receives events; Paused: events are skipped; Disabled by the bank after a 410 or five days of failures',
     'update_webhook.status': 'Paused: skip events from now on; Active: deliver events again',

@@ -35,10 +35,10 @@ const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(p
       (select min(created_at) from deliveries d
        where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null),
       (select min(e.occurred_at) from feeds f cross join lateral (
-         select occurred_at from events where w.client_id is null and position > f.position and position <= coalesce(f.until_position, position) order by position limit 1
+         select occurred_at from events where w.client_id is null and position > f.position order by position limit 1
        ) e where f.webhook_id = w.webhook_id and f.until_time is null and not f.is_over),
       (select min(e.occurred_at) from feeds f cross join lateral (
-         select event_position from event_subjects s where s.subject = w.client_id and s.position > f.position and s.position <= coalesce(f.until_position, s.position)
+         select event_position from event_subjects s where s.subject = w.client_id and s.position > f.position
          order by s.position limit 1
        ) s join events e on e.position = s.event_position
        where f.webhook_id = w.webhook_id and f.until_time is null and not f.is_over)

@@ -13,7 +13,7 @@ function grants(role: string): string[] {
     `grant select, insert on account_owners to ${role}`,
     `grant select, insert, update (url, event_types, description, status, secret, previous_secret, previous_secret_ends_at, url_set_by, secret_set_by, updated_at, failing_since, last_ordinal, ordering) on webhooks to ${role}`,
     `grant select, insert on disabled_callers to ${role}`,
-    `grant select, insert, update (position, until_position, from_time, is_over), delete on feeds to ${role}`,
+    `grant select, insert, update (position, pauses, from_time, is_over), delete on feeds to ${role}`,
     `grant select, insert, update (position, is_ready), delete on held_keys to ${role}`,
     `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at, attempts), delete on deliveries to ${role}`,
     `grant select, insert on commands, dead_lettered_commands to ${role}`,

@@ -223,7 +223,7 @@ describe('a webhook', () => {
     // contract: webhooks-5
     const create = (body: object) =>
       api.post('/webhooks', { url: 'https://receiver.example/', event_types: ['*'], ...body });
-    for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v1']]) {
+    for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v2']]) {
       const { errors } = expectError(await create({ event_types }), 400, 'validation_failed');
       expect(errors?.[0]).toMatchObject({
         field: 'event_types.0',
@@ -231,6 +231,15 @@ describe('a webhook', () => {
       });
     }
     expectError(await create({ event_types: [] }), 400, 'validation_failed');
+    // contract: webhooks-6
+    const names = ['transaction.completed', 'account.*', 'corebanking.hold.placed.v1'];
+    const shown = ['corebanking.transaction.completed.v1', 'corebanking.account.*.v1', 'corebanking.hold.placed.v1'];
+    const { webhook_id } = (await create({ event_types: names })).data<Made>();
+    expect((await api.get(`/webhooks/${webhook_id}`)).data()).toMatchObject({ event_types: shown });
+    const polled = async (types: string) => (await api.get(`/events?limit=500&types=${types}`)).list<CloudEvent>();
+    expect((await polled('account.opened')).length).toBeGreaterThan(0);
+    expect(await polled('corebanking.account.opened.v1')).toEqual(await polled('account.opened'));
+    expectError(await api.get('/events?types=corebanking.account.opened.v2'), 400, 'validation_failed');
     for (const url of [
       'https://10.0.0.1/',
       'https://169.254.169.254/',

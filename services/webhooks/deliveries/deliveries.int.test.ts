@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, it } from 'vitest';
+import { schemaId } from '#libs/contracts/events.ts';
+import { testEventKeys } from '#libs/service/test/keys.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { completed, eventMessage, newId, opened, retentionDays, useWebhooks } from '../test/harness.ts';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
@@ -376,6 +379,86 @@ describe('a webhook', () => {
     expect(ofAccount.slice(0, 3)).toEqual([3, 1, 2]);
   });
 
+  it.each(['the bank', 'a client'])(
+    'of %s loses no event from outside a pause, however late it is stored, and gets none of the pause',
+    async (of) => {
+      // contract: webhooks-21
+      const at = await receiver();
+      const [client, account] = [newId('client'), newId('account')];
+      const by = of === 'the bank' ? {} : { bound_client_id: client };
+      await harness.take(opened(account, client));
+      const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], by);
+      const now = Date.now();
+      const event = (sequence: number, minute: number) =>
+        completed(account, sequence, undefined, { time: new Date(now + minute * 60_000).toISOString() });
+      const status = (to: 'Paused' | 'Active', minute: number) => {
+        const time = new Date(now + minute * 60_000);
+        harness.clock.now = time;
+        const context = { ...by, time: time.toISOString(), deadline: new Date(time.getTime() + 30_000).toISOString() };
+        return harness.done('update_webhook', { webhook_id, changes: { status: to } }, context);
+      };
+      try {
+        await status('Paused', 10);
+        await harness.take(event(1, 9), event(2, 11));
+        await feedAll(harness.pool);
+        await status('Active', 20);
+        await status('Paused', 30);
+        await status('Active', 40);
+        await harness.take(...[10, 12, 20, 25, 31, 40, 41].map((minute, i) => event(i + 3, minute)));
+      } finally {
+        harness.clock.now = undefined;
+      }
+      deliver();
+      const outside = [1, 3, 5, 6, 8, 9];
+      await eventually(() => at.received.length >= outside.length);
+      await wait(300);
+      expect(at.received.map(({ event }) => event.data['sequence'])).toEqual(outside);
+    },
+  );
+
+  it('of v1 and one of v2 get the same event each in its version, and so do polls', async () => {
+    // contract: webhooks-6
+    deliver();
+    const account = newId('account');
+    const v2 = 'corebanking.transaction.completed.v2';
+    const both = [1, 2, 3].flatMap((sequence) => {
+      const v1 = completed(account, sequence);
+      const headers = { ...v1.headers, ce_id: randomUUID(), ce_type: v2, ce_dataschema: schemaId(v2) };
+      const next = {
+        ...v1,
+        offset: v1.offset + 1_000_000n,
+        headers,
+        value: Buffer.from(JSON.stringify({ account_id: account, number: sequence })),
+      };
+      testEventKeys.sign(next);
+      return [v1, next];
+    });
+    const ids = (version: string) => both.filter(({ headers }) => headers['ce_type']?.endsWith(version)).map(eventId);
+    const names = {
+      v1: ['transaction.completed', 'transaction.*', '*', 'corebanking.transaction.completed.v1'],
+      v2: [v2],
+    };
+    const webhooks = await Promise.all(
+      Object.entries(names).flatMap(([version, all]) =>
+        all.map(async (name) => {
+          const at = await receiver();
+          await harness.webhook(at.url, [name]);
+          return { at, name, version };
+        }),
+      ),
+    );
+    expect(await harness.take(...both)).toEqual({ stored: 6, unreadable: 0, forged: 0 });
+    for (const { at, name, version } of webhooks) {
+      await eventually(() => at.ids().length >= 3);
+      const ofAccount = at.received.filter(({ event }) => event.subject === account);
+      expect([name, ofAccount.map(({ event }) => event.id)]).toEqual([name, ids(version)]);
+    }
+    const polled = async (types?: string[]) =>
+      (await harness.events({ ...(types && { types }), account_id: account })).items.map(({ id }) => id);
+    for (const types of [undefined, ['transaction.completed'], ['*']]) expect(await polled(types)).toEqual(ids('v1'));
+    expect(await polled([v2])).toEqual(ids('v2'));
+  });
+
   it('that was Paused before earlier events were sent sends them when it is Active again', async () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
@@ -680,25 +763,6 @@ describe('a webhook', () => {
       ['acc_1', '05', 2],
       [webhook_id, '07', 1],
     ]);
-  });
-
-  it('that was resumed continues an account of both of its feeds, although the later one held it before the earlier one was done', async () => {
-    // contract: webhooks-19
-    deliver();
-    const at = await receiver();
-    const { webhook_id } = await harness.webhook(at.url);
-    const account = newId('account');
-    for (const status of ['Paused', 'Active'] as const)
-      await harness.done('update_webhook', { webhook_id, changes: { status } });
-    // Both feeds hold the account; the earlier one can be continued, and has nothing more of it.
-    await harness.owner.query(
-      `insert into held_keys (feed_id, webhook_id, ordering_key, position, is_ready)
-       select feed_id, $1, $2, position, until_position is not null from feeds where webhook_id = $1`,
-      [webhook_id, account],
-    );
-    await harness.take(completed(account, 1));
-    await eventually(() => at.received.length === 1);
-    await eventually(async () => (await held(webhook_id)) === 0);
   });
 
   it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {

@@ -1,4 +1,4 @@
-import { matchEventTypes } from '#libs/contracts/event-feed.ts';
+import { typePatterns } from '#libs/contracts/event-feed.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
@@ -34,20 +34,23 @@ interface Feed {
   has_ready: boolean;
 }
 
-/** Selects a feed with an end or new events, or held keys that can be continued, of an Active webhook that no other process is feeding or finishing. */
+/**
+ * Selects a replay or a live feed with new events, or held keys that can be continued, of a webhook that no other process is
+ * feeding or finishing. That of a Paused webhook passes the events of the pause, so that nothing is left to do at its end.
+ */
 const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay, r.has_ready
   from webhooks w left join lateral (
     select * from feeds f where f.webhook_id = w.webhook_id and not f.is_over and (
-      f.until_time is not null or f.until_position is not null
-      or (w.client_id is null and f.position < (select position from event_head))
-      or (w.client_id is not null
+      (f.until_time is not null and w.status = 'Active')
+      or (f.until_time is null and w.client_id is null and f.position < (select position from event_head))
+      or (f.until_time is null and w.client_id is not null
         and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))
     ) order by f.until_time is not null, f.feed_id limit 1
   ) f on true
   cross join lateral (
-    select exists (select from held_keys h where h.webhook_id = w.webhook_id and h.is_ready) as has_ready
+    select w.status = 'Active' and exists (select from held_keys h where h.webhook_id = w.webhook_id and h.is_ready) as has_ready
   ) r
-  where w.status = 'Active' and w.webhook_id <> all($1::text[]) and (f.feed_id is not null or r.has_ready)
+  where w.status in ('Active', 'Paused') and w.webhook_id <> all($1::text[]) and (f.feed_id is not null or r.has_ready)
     and not exists (
       select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending'
         and d.next_attempt_at <= clock_timestamp() and d.tries = 0 offset ${maxDue - 1})
@@ -58,7 +61,7 @@ const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.
 
 /** Selects the next positions of a feed `f`: those of a client by its subjects, replays for the whole bank by time. */
 function nextPositions({ client_id, is_replay }: Feed): string {
-  const range = 'position > f.position and position <= least(f.until_position, (select position from event_head))';
+  const range = 'position > f.position and position <= (select position from event_head)';
   const ofClient = `subject = w.client_id and ${range}`;
   if (client_id !== null)
     return `position, event_position, null::timestamptz from event_subjects where ${ofClient} order by position`;
@@ -69,9 +72,9 @@ function nextPositions({ client_id, is_replay }: Feed): string {
 }
 
 /**
- * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if there is none up to its
- * end or the head, to there. Events of keys that are full, or held already, are held. A feed with an end
- * is over when it is reached.
+ * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if there is none, to the
+ * head. Events of keys that are full, or held already, are held, and those of a pause are skipped. A replay is over when its
+ * end is reached.
  */
 const insertDeliveries = (feed: Feed): string => `with examined as materialized (
     select f.*, p.*, row_number() over (order by p.reached_time, p.reached) as n
@@ -82,7 +85,8 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     select x.*, e.event_id, e.position as stored_position, e.type, e.subject as ordering_key, w.ordering,
       row_number() over (partition by e.subject order by n) as nth
     from examined x join webhooks w using (webhook_id) join events e on e.position = x.event_position
-    where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
+    where e.type like any($2) and not x.pauses @> e.occurred_at
+      and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
   ), known as materialized (
     select w.*, case when nth = 1 then (
         select array[count(*), coalesce(max(tries), 0)] from (
@@ -91,8 +95,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
         ) d
       ) end as pending_and_tries,
       case when nth = 1 then exists (
-        select from held_keys h join feeds f using (feed_id) where h.webhook_id = w.webhook_id and h.ordering_key = w.ordering_key
-          and (h.feed_id = w.feed_id or (f.until_time is null and w.until_time is null))
+        select from held_keys h where h.feed_id = w.feed_id and h.ordering_key = w.ordering_key
       ) end as is_held
     from wanted w
   ), fitting as materialized (
@@ -118,9 +121,9 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
     select webhook_id, ordinal, event_id, stored_position, type, ${deliveryKey}, due_at from chosen order by ordinal
   ), ended as (
-    select from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
+    select from feeds where feed_id = $1 and until_time is not null
       and (select count(*) from examined) < ${chunk}
-  ) update feeds f set position = coalesce(x.reached, least(f.until_position, h.position)), from_time = coalesce(x.reached_time, f.from_time),
+  ) update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time),
       is_over = exists (select from ended)
     from event_head h left join (select * from examined order by n desc limit 1) x on true
     where f.feed_id = $1 returning f.is_over`;
@@ -131,7 +134,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
  * leaves the rest of its period to the held key, and skips it until its end.
  */
 const continueKeys = (client_id: string | null): string => `with ready as materialized (
-    select distinct on (h.ordering_key) h.*, f.is_over, f.until_time, f.from_time as begins, f.position as reached_by_feed,
+    select distinct on (h.ordering_key) h.*, f.is_over, f.until_time, f.pauses, f.from_time as begins, f.position as reached_by_feed,
       w.client_id, w.ordering
     from held_keys h join feeds f using (feed_id) join webhooks w on w.webhook_id = h.webhook_id
     where h.webhook_id = $1 and h.is_ready and h.ordering_key = any(array(
@@ -142,15 +145,16 @@ const continueKeys = (client_id: string | null): string => `with ready as materi
     from ready r cross join lateral (${
       client_id === null
         ? `select e.position as reached, e.position as event_position, e.event_id, e.type from events e
-        where e.subject = r.ordering_key and e.position > r.position and e.type = any($2)
+        where e.subject = r.ordering_key and e.position > r.position and e.type like any($2)
+          and not r.pauses @> e.occurred_at
           and (r.until_time is not null or e.position <= r.reached_by_feed)
           and (r.until_time is null or e.occurred_at < r.until_time
             and (e.occurred_at, e.position) >= (r.from_time, r.from_position))
         order by e.position`
         : `select s.position as reached, s.event_position, e.event_id, e.type
         from event_subjects s join events e on e.position = s.event_position
-        where s.subject = r.client_id and e.subject = r.ordering_key and e.type = any($2)
-          and s.position > r.position and s.position <= r.reached_by_feed
+        where s.subject = r.client_id and e.subject = r.ordering_key and e.type like any($2)
+          and not r.pauses @> e.occurred_at and s.position > r.position and s.position <= r.reached_by_feed
           and (r.until_time is null or e.occurred_at >= r.begins and e.occurred_at < r.until_time)
         order by s.position`
     } limit ${maxOfKey}) e
@@ -196,7 +200,7 @@ export async function feedAll(pool: Pool): Promise<boolean> {
     const webhookId = await transaction(pool, async (client) => {
       const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
       if (!feed) return undefined;
-      const types = feed.event_types.flatMap(matchEventTypes);
+      const types = typePatterns(feed.event_types);
       if (feed.has_ready) await client.query(continueKeys(feed.client_id), [feed.webhook_id, types]);
       const advanced =
         feed.feed_id !== null &&

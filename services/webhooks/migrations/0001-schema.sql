@@ -65,12 +65,13 @@ create table disabled_callers (
   caller text primary key -- an actor or a client_id
 );
 
--- Ranges of positions for which deliveries are created. A live feed has no end until its webhook is paused; a replay has a period.
+-- Ranges of positions for which deliveries are created. A live feed has no end, and skips the events whose time is in a pause,
+-- whenever they are stored; a replay has a period.
 create table feeds (
   feed_id        bigint generated always as identity primary key,
   webhook_id     text not null references webhooks,
   position       bigint not null,         -- the last one that was examined
-  until_position bigint,
+  pauses         tstzmultirange not null default '{}',
   from_time      timestamptz(3),          -- of a replay; for the whole bank, it advances with the position
   until_time     timestamptz(3)
 );

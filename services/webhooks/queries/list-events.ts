@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
-import { matchEventTypes } from '#libs/contracts/event-feed.ts';
+import { typePatterns } from '#libs/contracts/event-feed.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { cutPage, Where } from '#libs/postgres/keyset.ts';
@@ -114,7 +114,7 @@ function selectEvents(range: Where, subject: string | undefined, types: string[]
   const source =
     subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
   const most = types === undefined ? limit + 1 : maxExamined;
-  const isWanted = types === undefined ? 'true' : `e.type = any(${range.parameter(types.flatMap(matchEventTypes))})`;
+  const isWanted = `e.type like any(${range.parameter(typePatterns(types ?? ['*']))})`;
   return `with examined as materialized (
       select position, ${source} where ${range} order by position limit ${most}
     ), found as (

@@ -136,14 +136,8 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
   if (isOther && isUnapproved(context, 'webhook')) return refused(approvalRequired());
   const { status = webhook.status } = changes;
   const isResumed = status === 'Active' && webhook.status !== 'Active';
-  if (isResumed) await openFeed(client, webhook_id);
-  // What was published until now is still sent, but nothing after it.
-  if (status !== 'Active' && webhook.status === 'Active')
-    await client.query(
-      `update feeds set until_position = (select position from event_head)
-       where webhook_id = $1 and until_position is null and until_time is null`,
-      [webhook_id],
-    );
+  if (isResumed) await resumeFeed(work);
+  if (status !== 'Active' && webhook.status === 'Active') await pauseFeed(work);
   const columns = { ...changes, ...(changes.url !== undefined && { url_set_by: context.actor }) };
   if (isResumed) await vouch(work);
   if (changes.ordering === 'none') await freeWaiting(client, webhook_id);
@@ -151,6 +145,29 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
   if (isResumed) set.push('failing_since = null');
   const changed = await change(work, set, ...Object.values(columns));
   return done(changed, { changed_fields: Object.keys(changes), status });
+}
+
+/**
+ * Begins a pause. Events whose time is before it are still sent, whenever they are stored. No event is stored a month late, so older
+ * pauses are forgotten.
+ */
+async function pauseFeed({ client, now, webhook }: OwnWork): Promise<void> {
+  await client.query(
+    `update feeds set pauses = pauses * tstzmultirange(tstzrange($2::timestamptz - interval '35 days', null))
+       + tstzmultirange(tstzrange($2, null, '()'))
+     where webhook_id = $1 and until_time is null`,
+    [webhook.webhook_id, now],
+  );
+}
+
+/** Ends a pause when its end was requested. A Disabled webhook has no feed, and gets what is published from now on. */
+async function resumeFeed({ client, context, webhook }: OwnWork): Promise<void> {
+  const { rowCount } = await client.query(
+    `update feeds set pauses = pauses * tstzmultirange(tstzrange(null, $2))
+     where webhook_id = $1 and until_time is null`,
+    [webhook.webhook_id, context.time],
+  );
+  if (rowCount === 0) await openFeed(client, webhook.webhook_id);
 }
 
 /** Sends what has waited for earlier events of its account. */
