@@ -215,14 +215,17 @@ export const accountMessages = {
   get_balance_by_number: message.ledger.query({ account_number: z.string().max(64) }, accountBalanceSchema),
 };
 
-const eventAccount = accountMasterSchema.extend({
-  account_id: event.idField('account'),
-  client_id: event.idField('client'),
-  account_number: event.accountNumber,
-  currency: event.currencyCode,
-  created_at: event.moment,
-  updated_at: event.moment,
-});
+const eventAccount = event.named(
+  'Account',
+  accountMasterSchema.extend({
+    account_id: event.idField('account'),
+    client_id: event.idField('client'),
+    account_number: event.accountNumber,
+    currency: event.currencyCode,
+    created_at: event.moment,
+    updated_at: event.moment,
+  }),
+);
 
 export const accountEvents = {
   'corebanking.account.opened.v1': event.row('accounts', {

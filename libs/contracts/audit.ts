@@ -156,12 +156,15 @@ export const auditEvents = {
       'The last link of each chain of audit records, published every minute with new records. It proves later that no earlier record was changed or removed',
     fields: {
       heads: z.array(
-        z.object({
-          chain: z.number().int().min(0),
-          sequence: event.count,
-          audit_id: event.idField('audit'),
-          hash: z.string().regex(/^[0-9a-f]{64}$/),
-        }),
+        event.named(
+          'AuditHead',
+          z.object({
+            chain: z.number().int().min(0),
+            sequence: event.count,
+            audit_id: event.idField('audit'),
+            hash: z.string().regex(/^[0-9a-f]{64}$/),
+          }),
+        ),
       ),
     },
   }),

@@ -3,7 +3,7 @@ import { refusalSchema } from './errors.ts';
 import { fromMinor, money, toMinor } from './money.ts';
 import type { Names } from './names.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
-import { type EndpointRows, example, field, type Meanings, meaning, message, shown } from './subject.ts';
+import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
 import { transactionBody, transactionData, transactionSchema, transactionStatus } from './transactions.ts';
 import { transferBody, transferData, transferSchema } from './transfers.ts';
 
@@ -183,6 +183,33 @@ export const batchEndpoints = {
     answers: { completed, pending },
   },
 } satisfies EndpointRows;
+
+const finishedBatch = batchSummarySchema.omit({ actor: true }).extend({
+  batch_id: event.idField('batch'),
+  status: z
+    .enum(['Completed', 'Refused'])
+    .describe('Completed: every item is decided; Refused: an atomic batch of which nothing was posted'),
+  counts: event
+    .named('BatchCounts', batchSummarySchema.shape.counts.omit({ pending: true }))
+    .describe('The number of items by outcome'),
+  totals: z
+    .array(event.named('BatchTotal', z.object({ currency: event.currencyCode, amount: event.positiveMoney })))
+    .describe('The sums of the items that were posted, by currency'),
+  created_at: event.moment,
+});
+
+export const batchEvents = {
+  'corebanking.batch.completed.v1': event.ledgerRow('batches', {
+    summary:
+      'Every item of a batch is decided, whatever the results, or an atomic batch was refused. The transactions of its items have its batch_id',
+    fields: {
+      batch: event.named('Batch', finishedBatch).describe('The batch'),
+      client_id: event.idField('client').nullable().describe('The client to which its caller is bound; null: none'),
+      ...event.asked,
+    },
+    example: { batch: { counts: { completed: 2, failed: 0 } } },
+  }),
+};
 
 const item = z.union([
   z.object({ transaction: transactionData.omit({ transaction_id: true }) }),

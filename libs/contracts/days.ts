@@ -150,19 +150,22 @@ export const dayEvents = {
       date: event.day,
       closed_at: event.moment,
       closed_by: z.string(),
-      totals: z.array(eventTotal),
+      totals: z.array(event.named('DayTotal', eventTotal)),
       /** By partition of the topic `transactions`: the offset of its last record with postings of the day, or of a later one; -1: none. */
       last_sequences: z.record(z.string().regex(/^\d+$/), z.number().int().min(-1)),
       /** The lines of Teller and Vault, because no other topic has their numbers and balances. */
       system_accounts: z.array(
-        dayLineSchema.extend({
-          account_id: event.idField('account'),
-          currency: event.currencyCode,
-          opening: money,
-          closing: money,
-          sum: money,
-          count: dayLineSchema.shape.count.describe('Number of entries of the day'),
-        }),
+        event.named(
+          'SystemAccountDay',
+          dayLineSchema.extend({
+            account_id: event.idField('account'),
+            currency: event.currencyCode,
+            opening: money,
+            closing: money,
+            sum: money,
+            count: dayLineSchema.shape.count.describe('Number of entries of the day'),
+          }),
+        ),
       ),
     },
     example: { last_sequences: { '0': 4711, '1': 4710 } },

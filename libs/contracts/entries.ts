@@ -29,9 +29,13 @@ export const entrySchema = z
   .meta({ id: 'Entry' });
 export type Entry = z.infer<typeof entrySchema>;
 
+/** The classes of accounts in the general ledger. */
+export const accountClasses = ['liability', 'asset'] as const;
+export type AccountClass = (typeof accountClasses)[number];
+
 /**
  * An entry without balance_after: the balance of the event's own account is a field of the event, and balances of other
- * accounts must not be disclosed.
+ * accounts must not be disclosed. It says what its account is, because no other topic has Teller and Vault.
  */
 export const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   ...eventDay,
@@ -43,6 +47,12 @@ export const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   sequence: event.count,
   amount: event.positiveMoney,
   currency: event.currencyCode,
+  account_type: event
+    .since('0.2.0', event.openWord)
+    .describe('Savings, Checking, Current, Loan, Teller, or Vault; more may be added'),
+  account_class: event
+    .since('0.2.0', event.openList(accountClasses))
+    .describe('The class of the account in the general ledger, from which side follows'),
 });
 
 /** What the example of an entry on this account says. */

@@ -43,6 +43,9 @@ export function since<S extends z.ZodType>(release: string, schema: S) {
   return schema.optional().meta({ $comment: `since ${release}` });
 }
 
+/** Names a part of events, which the AsyncAPI document then has under this name (tools/generate/events). */
+export const named = <S extends z.ZodType>(title: string, schema: S) => schema.meta({ title });
+
 /** The reasons for which a posting can be refused. */
 export const failureCodes = [
   'insufficient_funds',
@@ -110,8 +113,19 @@ const decided = {
   batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
 };
 
+/**
+ * The headers ce_id and ce_type again, for readers that have only the value. Whoever publishes the event adds them: the
+ * relay (libs/postgres/outbox), or the gateway.
+ */
+const identity = {
+  event_id: since('0.2.0', z.guid()).describe('The id of the event, the same on every repeat: ce_id'),
+  event_type: since('0.2.0', z.string().regex(/^corebanking\.[a-z_.]+\.v\d+$/)).describe(
+    'The type of the event, with its version: ce_type',
+  ),
+};
+
 export function row<S extends z.ZodRawShape>(topic: TopicName, { fields, ...rest }: EventRow<S>) {
-  return { topic, data: z.object(fields), ...rest };
+  return { topic, data: z.object({ ...fields, ...identity }), ...rest };
 }
 
 export function ledgerRow<S extends z.ZodRawShape>(topic: TopicName, { fields, ...rest }: EventRow<S>) {

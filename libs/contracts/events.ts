@@ -4,6 +4,7 @@ import { accountEvents, accountStates } from './accounts.ts';
 import { apiKeyStates } from './api-keys.ts';
 import { approvalEvents } from './approvals.ts';
 import { auditEvents } from './audit.ts';
+import { batchEvents } from './batches.ts';
 import { clientEvents, clientStates } from './clients.ts';
 import { dayEvents } from './days.ts';
 import { erasureEvents } from './erasure.ts';
@@ -21,6 +22,7 @@ export const events = {
   ...transactionEvents,
   ...transferEvents,
   ...holdEvents,
+  ...batchEvents,
   ...accountEvents,
   ...statusEvents,
   ...clientEvents,

@@ -205,8 +205,8 @@ const eventHold = holdSchema.extend({
  * The hold after the change, and the number of the change among all changes of the account's holds, gap-free
  * from 1.
  */
-const holdChange = (statuses: HoldStatus[]) => ({
-  hold: eventHold.extend({ status: holdStatus.extract(statuses) }),
+const holdChange = (title: string, statuses: HoldStatus[]) => ({
+  hold: event.named(title, eventHold.extend({ status: holdStatus.extract(statuses) })),
   hold_version: event.count,
   ...event.ownership,
   ...event.asked,
@@ -214,14 +214,14 @@ const holdChange = (statuses: HoldStatus[]) => ({
 export const holdEvents = {
   'corebanking.hold.placed.v1': event.ledgerRow('holds', {
     summary: 'A hold reserved money on an account',
-    fields: holdChange(['Active']),
+    fields: holdChange('Hold', ['Active']),
   }),
   /** `amount`: the captured amount. */
   'corebanking.hold.captured.v1': event.ledgerRow('holds', {
     summary:
       'A hold was captured by a withdrawal or a transfer, which has its own events. The hold stays Active if part of it is still held',
     fields: {
-      ...holdChange(['Active', 'Captured']),
+      ...holdChange('CapturedHold', ['Active', 'Captured']),
       amount: event.positiveMoney,
       transaction_id: event.idField('transaction'),
       transfer_id: event.idField('transfer').optional(),
@@ -230,12 +230,12 @@ export const holdEvents = {
   }),
   'corebanking.hold.released.v1': event.ledgerRow('holds', {
     summary: 'A hold, or what captures had left of it, was released',
-    fields: holdChange(['Released']),
+    fields: holdChange('ReleasedHold', ['Released']),
     example: { hold_version: 2 },
   }),
   'corebanking.hold.expired.v1': event.ledgerRow('holds', {
     summary: 'A hold expired. Published within 10 s of its expires_at',
-    fields: holdChange(['Expired']),
+    fields: holdChange('ExpiredHold', ['Expired']),
     example: { hold_version: 2, actor: 'system', request_channel: 'system' },
   }),
 };

@@ -116,6 +116,8 @@ const publishedTopics = {
   'account-masters': events('accounts', compacted(12)),
   'client-masters': events('accounts', compacted(12)),
   holds: events('ledger', kept(12), 'webhooks'),
+  /** Decided batches of callers. */
+  batches: events('ledger', kept(1), 'webhooks'),
   /** Closed days. */
   days: events('ledger', kept(1), 'webhooks'),
   accounts: events('accounts', kept(12), 'webhooks'),

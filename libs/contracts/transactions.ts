@@ -215,29 +215,42 @@ export const transactionEvents = {
     summary:
       'A transaction was posted to an account. Contains every entry of its operation. There is one event per account, so a transfer has two',
     fields: {
-      transaction: postedTransaction,
+      transaction: event.named('Transaction', postedTransaction),
       /** The sequence of this account's entry. Gap-free per account. */
       sequence: event.count,
       balance_after: money,
+      available_balance: event
+        .since('0.2.0', money)
+        .describe(
+          'What can be spent of the account after this transaction: its balance without its holds; a decimal string',
+        ),
       operation_id: event.idField('operation'),
       /** All entries of the operation, including those of Teller and Vault. */
-      entries: z.array(eventEntry).min(2),
+      entries: z.array(event.named('Entry', eventEntry)).min(2),
       ...event.ownership,
       ...event.asked,
     },
     example: {
       sequence: 12,
       entries: [
-        exampleEntry(example.ids.account, 12, 'credit', 'CR'),
-        exampleEntry(exampleTellerId, 7, 'credit', 'DR'),
-        exampleEntry(exampleTellerId, 8, 'debit', 'CR'),
-        exampleEntry(exampleVaultId, 4, 'credit', 'DR'),
+        { ...exampleEntry(example.ids.account, 12, 'credit', 'CR'), account_class: 'liability' },
+        { ...exampleEntry(exampleTellerId, 7, 'credit', 'DR'), account_type: 'Teller', account_class: 'asset' },
+        { ...exampleEntry(exampleTellerId, 8, 'debit', 'CR'), account_type: 'Teller', account_class: 'asset' },
+        { ...exampleEntry(exampleVaultId, 4, 'credit', 'DR'), account_type: 'Vault', account_class: 'asset' },
       ],
     },
   }),
   'corebanking.transaction.failed.v1': event.ledgerRow('transactions', {
     summary: 'A transaction was refused and stored as Failed; nothing was posted',
-    fields: { transaction: refusedTransaction, ...failureAccount, ...event.ownership, ...event.asked },
+    fields: {
+      transaction: event.named('FailedTransaction', refusedTransaction),
+      ...failureAccount,
+      available_balance: event
+        .since('0.2.0', money)
+        .describe('What could be spent of the account when the transaction was refused; a decimal string'),
+      ...event.ownership,
+      ...event.asked,
+    },
     example: { transaction: { ...withdrawal, amount: '5000.00' } },
   }),
   /** As requested by the caller; the account was not found. */
@@ -245,7 +258,10 @@ export const transactionEvents = {
     summary:
       'A posting named an account that does not exist, or that its caller must not know about. Nothing was posted, and the event is not part of any account. Use it to detect probing for accounts',
     fields: {
-      transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+      transaction: event.named(
+        'UnknownAccountTransaction',
+        refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+      ),
       ...failureAccount,
       ...event.asked,
     },

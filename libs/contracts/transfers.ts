@@ -132,16 +132,23 @@ const completedTransfer = transferSchema
 export const transferEvents = {
   'corebanking.transfer.completed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was posted to both accounts',
-    fields: { transfer: completedTransfer, operation_id: event.idField('operation'), ...event.asked },
+    fields: {
+      transfer: event.named('Transfer', completedTransfer),
+      operation_id: event.idField('operation'),
+      ...event.asked,
+    },
   }),
   'corebanking.transfer.failed.v1': event.ledgerRow('transfers', {
     summary: 'A transfer was refused and stored as Failed; nothing was posted',
     fields: {
-      transfer: completedTransfer.extend({
-        currency: event.currencyCode.nullable(),
-        status: z.literal('Failed'),
-        failure_code: event.openList(event.failureCodes),
-      }),
+      transfer: event.named(
+        'FailedTransfer',
+        completedTransfer.extend({
+          currency: event.currencyCode.nullable(),
+          status: z.literal('Failed'),
+          failure_code: event.openList(event.failureCodes),
+        }),
+      ),
       ...failureAccount,
       ...event.asked,
     },
@@ -151,7 +158,10 @@ export const transferEvents = {
     summary:
       'A transfer was reversed by a transfer back, which has its own transfer_id. The key is the reversed transfer',
     fields: {
-      transfer: completedTransfer.extend({ reverses_transfer_id: event.idField('transfer') }),
+      transfer: event.named(
+        'TransferReversal',
+        completedTransfer.extend({ reverses_transfer_id: event.idField('transfer') }),
+      ),
       operation_id: event.idField('operation'),
       ...event.asked,
     },

@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { type AuditRecord, auditRecordSchema, securityActivitySchema } from '#libs/contracts/audit.ts';
+import { type AuditRecord, auditRecordSchema } from '#libs/contracts/audit.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
+import { events } from '#libs/contracts/events.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import { auditRules, headsRule } from '#services/accounts/audit/verify-audit.ts';
@@ -308,7 +309,9 @@ describe('Audit: refused calls', () => {
       'corebanking.security.activity.v1',
       '/core-banking/gateway',
     ]);
-    expect(securityActivitySchema.strict().parse(JSON.parse(String(told.value)))).toMatchObject({
+    expect(
+      events['corebanking.security.activity.v1'].data.strict().parse(JSON.parse(String(told.value))),
+    ).toMatchObject({
       class_name: 'Authentication',
       activity_name: 'Logon',
       status: 'Failure',

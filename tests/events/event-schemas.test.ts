@@ -46,6 +46,50 @@ describe('docs/asyncapi.json', () => {
     expect(document.channels.transactions.bindings.kafka.topicConfiguration['retention.ms']).toBe(400 * 24 * 3_600_000);
   });
 
+  it('names every part, so that generated classes have names', () => {
+    const { schemas, messages } = document.components as {
+      schemas: Record<string, { properties?: Record<string, { type?: string; format?: string }> }>;
+      messages: Record<string, { payload: { $ref: string } }>;
+    };
+    expect(Object.keys(schemas)).toEqual(
+      expect.arrayContaining(['Transaction', 'Entry', 'Transfer', 'Hold', 'Account', 'Batch', 'RequestChannel']),
+    );
+    expect(messages['corebanking.transaction.completed.v1']?.payload).toEqual({
+      $ref: '#/components/schemas/TransactionCompletedEvent',
+    });
+    expect(schemas['TransactionCompletedEvent']?.properties).toMatchObject({
+      transaction: { $ref: '#/components/schemas/Transaction' },
+      entries: { items: { $ref: '#/components/schemas/Entry' } },
+      sequence: { type: 'integer', format: 'int64' },
+    });
+    expect(schemas['Entry']?.properties?.['sequence']).toMatchObject({ type: 'integer', format: 'int64' });
+    const nameless: string[] = [];
+    const seek = (node: unknown, path: string): void => {
+      if (typeof node !== 'object' || node === null) return;
+      const { properties, enum: values } = node as { properties?: object; enum?: unknown };
+      if (path.includes('.') && (Array.isArray(values) || (properties && 'type' in node))) nameless.push(path);
+      for (const [name, item] of Object.entries(node)) seek(item, `${path}.${name}`);
+    };
+    for (const [name, schema] of Object.entries(schemas)) if (name !== 'EventHeaders') seek(schema, name);
+    expect(nameless).toEqual([]);
+    expect(Object.keys(schemas).filter((name) => /AnyOf|Items|\d$/.test(name))).toEqual([]);
+  });
+
+  it.each(types.filter((type) => isEventTopic(events[type].topic)))(
+    'describes the data of %s as its schema does',
+    (type) => {
+      const lenient = new Ajv({ strict: false });
+      formats.default(lenient);
+      const { $ref } = document.components.messages[type].payload as { $ref: string };
+      const isValid = lenient.compile({ $ref, components: document.components });
+      isValid(eventExample(type));
+      expect(isValid.errors).toBeNull();
+      for (const [what, of, path, value] of broken)
+        if (of === type) expect([what, isValid(changed(eventExample(type), path, value))]).toEqual([what, false]);
+      expect(isValid({ ...eventExample(type), event_type: 'corebanking.x.v1' })).toBe(false);
+    },
+  );
+
   it('every reference resolves', () => {
     for (const [, reference = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
       expect(
@@ -141,6 +185,9 @@ const broken: [what: string, type: EventType, path: string, value: unknown][] = 
   ['a currency in small letters', 'corebanking.transaction.completed.v1', 'transaction.currency', 'usd'],
   ['no client', 'corebanking.transaction.completed.v1', 'client_id', undefined],
   ['an empty actor', 'corebanking.transfer.failed.v1', 'actor', ''],
+  ['the type of another event', 'corebanking.transfer.failed.v1', 'event_type', 'corebanking.transfer.completed.v1'],
+  ['no id', 'corebanking.transfer.failed.v1', 'event_id', undefined],
+  ['an entry without its class', 'corebanking.transaction.completed.v1', 'entries.0.account_class', undefined],
   ['a way that there is not', 'corebanking.transaction.completed.v1', 'request_channel', 'pigeon'],
   ['an account number without its prefix', 'corebanking.balance.v1', 'account_number', '1234567897'],
   ['an unknown type of account', 'corebanking.balance.v1', 'account_type', 'Shoebox'],

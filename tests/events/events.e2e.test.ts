@@ -3,6 +3,7 @@ import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
+import type { BatchSummary } from '#libs/contracts/batches.ts';
 import { type EventType, eventHeadersSchema, events, schemaId } from '#libs/contracts/events.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
@@ -37,6 +38,7 @@ const topicsOfEvents = [
   'accounts',
   'clients',
   'balances',
+  'batches',
   'account-masters',
   'client-masters',
 ] as const satisfies TopicName[];
@@ -104,6 +106,8 @@ beforeAll(async () => {
     expect((await api.post(`/holds/${hold_id}/capture`, refused)).error.code).toBe('amount_exceeds_hold');
   await api.post(`/holds/${hold_id}/release`);
   expect((await api.post(`/holds/${hold_id}/capture`, {})).error.code).toBe('hold_not_active');
+  const items = [0, 1].map((i) => ({ transfer: { from_account_id: id(i), to_account_id: id(i + 1), amount: 1 } }));
+  expect((await api.post('/batches', { mode: 'independent', items })).status).toBe(200);
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
   await eventually(
@@ -172,7 +176,8 @@ describe('CloudEvents', () => {
           expect('request-id' in headers, type).toBe(!withoutRequest.includes(type));
           const others = Object.keys(headers).filter((name) => !Object.hasOwn(eventHeadersSchema.shape, name));
           expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : feedTopics.includes(topic) ? ['mac'] : []);
-          events[type].data.parse(JSON.parse(String(value)));
+          const data = events[type].data.parse(JSON.parse(String(value)));
+          expect([data.event_id, data.event_type]).toEqual([headers['ce_id'], type]);
         }
       }
     },
@@ -223,6 +228,13 @@ describe('transactions', () => {
   });
 
   it('events have all entries of the operation, which balance, and balance_after', async () => {
+    const ledgerAccounts = new Map(
+      (
+        await world.sql<{ account_id: string; account_type: string; class: string }>(
+          'select account_id, account_type, class from ledger.v_accounts',
+        )
+      ).map((row) => [row.account_id, [row.account_id, row.account_type, row.class]]),
+    );
     const entries = new Map(
       (await Promise.all(accounts.map(({ account_id }) => api.entries(account_id))))
         .flat()
@@ -247,8 +259,11 @@ describe('transactions', () => {
       expect(own).toMatchObject({ sequence, transaction_id: transaction.transaction_id });
       expect(entries.get(own?.entry_id ?? '')).toMatchObject({ balance_after: Number(balance_after) });
       expect(JSON.stringify(told)).not.toContain('balance_after');
-      for (const entry of told)
+      for (const { account_type, account_class, ...entry } of told) {
         if (entries.has(entry.entry_id)) expect(entries.get(entry.entry_id)).toMatchObject(asRest(entry) as RestEntry);
+        // An ERP posts every entry by these, also those of Teller and Vault.
+        expect([entry.account_id, account_type, account_class]).toEqual(ledgerAccounts.get(entry.account_id));
+      }
       expect(message.headers['ce_id']?.replaceAll('-', '')).toBe(transaction.transaction_id.slice(4));
     }
   });
@@ -320,6 +335,24 @@ describe('transfers, balances', () => {
       status: 'Frozen',
       status_version: 2,
     });
+  });
+});
+
+describe('batches', () => {
+  it('a batch appears once, as in REST', async () => {
+    const [shown, ...others] = await api.all<BatchSummary>('/batches');
+    const [told, ...more] = once(of('batches')).map(parseData<Data<'corebanking.batch.completed.v1'>>);
+    expect([others, more]).toEqual([[], []]);
+    const { actor, counts, ...batch } = shown as BatchSummary;
+    expect(told).toMatchObject({
+      batch: { ...batch, totals: [{ currency: 'USD', amount: '2.00' }] },
+      actor,
+      client_id: null,
+    });
+    expect([told?.batch.counts, counts]).toEqual([
+      { completed: 2, failed: 0 },
+      { completed: 2, failed: 0, pending: 0 },
+    ]);
   });
 });
 

@@ -38,16 +38,22 @@ test('a packed batch is unpacked byte for byte, in order', () => {
   );
 });
 
-test('the data of events of the ledger contain their batch and their position in it, and other payloads are unchanged', () => {
+test('the data of events contain their id and type, and those of the ledger their batch and their position in it; other payloads are unchanged', () => {
   const events = ['corebanking.hold.placed.v1', 't.v1', 'corebanking.account.opened.v1', 'corebanking.balance.v1'].map(
     (type) => ({ ...one, type }),
   );
-  expect(numberedEvents(4711n, packEvents(events)).map(({ payload }) => payload)).toEqual([
-    '{"of":"acc_1","batch_id":4711,"batch_position":0}',
+  const numbered = numberedEvents(4711n, packEvents(events));
+  const identity = (type: string) => `"event_id":"${one.id}","event_type":"corebanking.${type}.v1"}`;
+  expect(numbered.map(({ payload }) => payload)).toEqual([
+    `{"of":"acc_1","batch_id":4711,"batch_position":0,${identity('hold.placed')}`,
     one.payload,
-    one.payload,
-    '{"of":"acc_1","batch_id":4711,"batch_position":3}',
+    `{"of":"acc_1",${identity('account.opened')}`,
+    `{"of":"acc_1","batch_id":4711,"batch_position":3,${identity('balance')}`,
   ]);
+  for (const event of numbered.filter(({ type }) => type !== 't.v1')) {
+    const { headers, value } = toPublishedEvent(event, 'source', String);
+    expect(JSON.parse(value ?? '')).toMatchObject({ event_id: headers['ce_id'], event_type: headers['ce_type'] });
+  }
 });
 
 test('zstd and jq can read a packed batch', () => {

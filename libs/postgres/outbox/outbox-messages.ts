@@ -60,13 +60,18 @@ const numbered = new Set(
   Object.entries(events).flatMap(([type, { data }]) => ('batch_position' in data.shape ? [type] : [])),
 );
 
-/** Returns the events of a batch in the form in which every publication of the batch contains them. */
+/**
+ * Returns the events of a batch in the form in which every publication of the batch contains them: with their id and type in
+ * the data, and those of the ledger with their place.
+ */
 export function numberedEvents(batchId: bigint, packed: Buffer): OutboxEvent[] {
-  return unpackEvents(packed).map((event, position) =>
-    event.payload === null || !numbered.has(event.type)
-      ? event
-      : { ...event, payload: `${event.payload.slice(0, -1)},"batch_id":${batchId},"batch_position":${position}}` },
-  );
+  return unpackEvents(packed).map((event, position) => {
+    const { id, type, headers, payload } = event;
+    if (payload === null || !Object.hasOwn(events, type)) return event;
+    const place = numbered.has(type) ? `,"batch_id":${batchId},"batch_position":${position}` : '';
+    const identity = `,"event_id":"${headers?.['ce_id'] ?? toUuid(id)}","event_type":"${type}"`;
+    return { ...event, payload: `${payload.slice(0, -1)}${place}${identity}}` };
+  });
 }
 
 /** Returns the message of an event. `source` is its ce_source; `topicName` maps its topic to the name on the broker. */

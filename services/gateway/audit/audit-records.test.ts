@@ -2,7 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import { type AuditRecord, auditRecordSchema, securityActivitySchema } from '#libs/contracts/audit.ts';
+import { type AuditRecord, auditRecordSchema } from '#libs/contracts/audit.ts';
+import { events } from '#libs/contracts/events.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
@@ -33,7 +34,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   const toSiem = () =>
     made.recorded
       .filter(({ topic }) => topic === 'test.security')
-      .map(({ value }) => securityActivitySchema.strict().parse(JSON.parse(String(value))));
+      .map(({ value }) => events['corebanking.security.activity.v1'].data.strict().parse(JSON.parse(String(value))));
   return { ...made, call, told, toSiem };
 }
 

@@ -41,9 +41,11 @@ export function securityEvent(summary: Summary, at: string, prefix: string): Out
   const { isAudited: _audited, method: _method, path: _path, ...counted } = summary;
   const { actor, outcome, request_id } = counted;
   const status = outcome === 'success' ? ('Success' as const) : ('Failure' as const);
-  const data: EventData<typeof type> = { ...eventClass(summary), status, until: at, ...counted };
+  const message_id = randomUUID();
+  const identity = { event_id: message_id, event_type: type };
+  const data: EventData<typeof type> = { ...eventClass(summary), status, until: at, ...counted, ...identity };
   const headers = toHeaders({
-    message_id: randomUUID(),
+    message_id,
     type,
     source: source.gateway,
     time: at,

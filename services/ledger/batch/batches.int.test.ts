@@ -1,9 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
+import type { EventData } from '#libs/contracts/events.ts';
 import { formatId, inBucket, itemBits } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Answer } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
@@ -218,6 +220,79 @@ describe('executed once', () => {
     await handler().handle([{ ...sent }]);
     expect((await read(batch_id)).counts).toEqual({ completed: 111, failed: 0, pending: 0 });
     expect([await balance(account), answers[0]?.body.replayed]).toEqual([11_777n, undefined]);
+  });
+
+  const batchEvents = async (batch_id: string) =>
+    (await readOutbox(ledger.owner))
+      .filter(({ topic, key }) => topic === 'batches' && key === batch_id)
+      .map(
+        ({ id, payload }) => [id, JSON.parse(payload ?? '') as EventData<'corebanking.batch.completed.v1'>] as const,
+      );
+
+  it('a batch has one event, when its last item is decided, with what all items came to', async () => {
+    // contract: batches-16
+    hasSingles = true;
+    const account = await ledger.open('Savings', '0');
+    const batch_id = newBatchId();
+    const names = { external_id: 'wages', metadata: { file: 'wages.csv' } };
+    const { transaction } = deposit(account, '1000000');
+    const sent = message(
+      batch_id,
+      [
+        ...times(100, () => deposit(account)),
+        { transaction: { ...transaction, transaction_type: 'Withdrawal' } },
+        deposit(account, '6.66'),
+      ],
+      names,
+    );
+    await refusing(666, '53100', () => expect(handler().handle([sent])).rejects.toThrow('refused'));
+    expect(await batchEvents(batch_id)).toEqual([]);
+    for (let i = 0; i < 2; i++) await handler().handle([{ ...sent }]);
+    const { created_at, totals } = await read(batch_id);
+    expect(await batchEvents(batch_id)).toEqual([
+      [
+        batch_id.slice(4),
+        {
+          batch: {
+            batch_id,
+            mode: 'independent',
+            status: 'Completed',
+            counts: { completed: 101, failed: 1 },
+            totals: [{ currency: 'USD', amount: '106.66' }],
+            created_at,
+            ...names,
+          },
+          client_id: null,
+          actor: 'test',
+          request_channel: 'system',
+        },
+      ],
+    ]);
+    expect(totals).toEqual([{ currency: 'USD', amount: '106.66' }]);
+  });
+
+  it('an atomic batch has one event, and so has one that is refused', async () => {
+    // contract: batches-16
+    const account = await ledger.open('Savings', '0');
+    const [done, refusedId] = [newBatchId(), newBatchId()];
+    const { transaction } = deposit(account, '1000000');
+    const withdrawal = { transaction: { ...transaction, transaction_type: 'Withdrawal' } };
+    for (let i = 0; i < 2; i++) {
+      await handler().handle([
+        message(
+          done,
+          times(3, () => deposit(account)),
+          { mode: 'atomic' },
+        ),
+      ]);
+      await handler().handle([message(refusedId, [deposit(account), withdrawal], { mode: 'atomic' })]);
+    }
+    const shown = async (batch_id: string) =>
+      (await batchEvents(batch_id)).map(([, { batch }]) => [batch.status, batch.counts, batch.totals]);
+    expect(await shown(done)).toEqual([
+      ['Completed', { completed: 3, failed: 0 }, [{ currency: 'USD', amount: '3.00' }]],
+    ]);
+    expect(await shown(refusedId)).toEqual([['Refused', { completed: 0, failed: 2 }, []]]);
   });
 
   it('if two ledgers get two bodies with one key, exactly one is posted, completely', async () => {

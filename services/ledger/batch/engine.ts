@@ -9,8 +9,9 @@ import { auditCommand } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
+import { itemsOfBatch, prefixed, uuids } from '../rows.ts';
 import { openBooks } from './books.ts';
-import { balanceEvent, buildEvents, holdEvent } from './events.ts';
+import { type BatchSum, balanceEvent, batchEvent, buildEvents, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
 import { writeLimits } from './limit-store.ts';
 import { writePosted } from './posted-store.ts';
@@ -180,7 +181,10 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     // Only repeats: their records may have been committed without the standby.
     transactions.length + kept.length === 0 && requireReplication(client),
   ]);
-  const published = Promise.try(() => {
+  const finished = decided.filter(({ decision }) => decision.finished);
+  const published = Promise.try(async () => {
+    // Counts what this part has written, too.
+    const sums = finished.length === 0 ? [] : await written.then(() => sumBatches(client, finished));
     const shown = new Set([
       ...opened,
       ...statusChanged,
@@ -190,11 +194,22 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     const events = [
       ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
       ...decided.flatMap(({ command, decision }) => buildEvents(decision, command.context, books.accounts, books.now)),
+      ...finished.flatMap((one) => batchEvent(one, sums, books.now)),
       ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
     ];
     return writeOutbox(client, events);
   });
   await Promise.all([written, published]);
+}
+
+/** Returns what the items of finished batches came to, by one statement for all of them. */
+async function sumBatches(client: Queries, finished: Decided[]): Promise<BatchSum[]> {
+  const ids = finished.flatMap(({ decision }) => decision.finished?.batch_id ?? []);
+  const { rows } = await client.query<BatchSum>(
+    `select batch_id, items.* from unnest($1::uuid[]) as b (batch_id) cross join lateral (${itemsOfBatch}) items`,
+    [uuids(ids)],
+  );
+  return rows.map((row) => ({ ...row, batch_id: prefixed('bat', row.batch_id) }));
 }
 
 /** Returns what is stored in `commands`: the reply to the command, or beside it that it waits for an approval. */

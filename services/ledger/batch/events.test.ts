@@ -3,6 +3,7 @@ import { events as contract, type EventType } from '#libs/contracts/events.ts';
 import { formatId } from '#libs/contracts/ids.ts';
 import type { Decision } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
+import type { AccountState } from '../domain/records.ts';
 import {
   cash,
   idIn,
@@ -42,7 +43,7 @@ describe('the event of a transaction', () => {
     const transaction_id = formatId('transaction', testBits(5));
     const operation_id = formatId('operation', testBits(5));
     const [teller, vault] = [books.system('Teller', 'USD'), books.system('Vault', 'USD')];
-    const entry = (account: { account_id: string }, sequence: number, direction: string, side: string) => ({
+    const entry = (account: AccountState, sequence: number, direction: string, side: string) => ({
       entry_id: `ent_${account.account_id.slice(4)}-${sequence}`,
       operation_id,
       transaction_id,
@@ -54,6 +55,8 @@ describe('the event of a transaction', () => {
       currency: 'USD',
       created_at: now,
       effective_date: now.slice(0, 10),
+      account_type: account.account_type,
+      account_class: account === a ? 'liability' : 'asset',
     });
     expect(others).toEqual([]);
     expect({ ...event, payload: parsePayload(event as { payload: string }) }).toEqual({
@@ -79,6 +82,7 @@ describe('the event of a transaction', () => {
         },
         sequence: 1,
         balance_after: '15.50',
+        available_balance: '15.50',
         operation_id,
         entries: [
           entry(a, 1, 'credit', 'CR'),
@@ -90,6 +94,27 @@ describe('the event of a transaction', () => {
         ...asked,
       },
     });
+  });
+
+  it('has what was available after it, not after later ones of the same batch, without what is held', () => {
+    const books = fresh();
+    const held = books.accounts.get(a.account_id);
+    if (held) held.held_minor = 200n;
+    const commands = [
+      cash('Withdrawal', a, '1', {}, 5),
+      cash('Withdrawal', a, '9', {}, 6),
+      transfer(a, b, '1.5', {}, 7),
+    ];
+    const decisions = commands.map((command) => decide(command, books));
+    const shown = decisions
+      .flatMap((decision) => eventsNow(decision, books))
+      .filter(({ topic }) => topic === 'transactions');
+    expect(shown.map((event) => [event.type.split('.')[2], parsePayload(event)['available_balance']])).toEqual([
+      ['completed', '2.00'],
+      ['failed', '2.00'],
+      ['completed', '0.50'],
+      ['completed', '1.50'],
+    ]);
   });
 
   it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {
@@ -211,6 +236,7 @@ describe('the event of a transaction', () => {
         counterparty_account_id: a.account_id,
         failure_code: 'insufficient_funds',
       },
+      available_balance: '0.00',
       ...ownership(b),
       ...asked,
     });

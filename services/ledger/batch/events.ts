@@ -3,15 +3,16 @@ import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { formatId, holdEventId, idBits, transferEventId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Decision, HoldChange } from '../domain/decision.ts';
 import {
   type AccountState,
   availableMinor,
-  type EntryRecord,
   isOfTransfer,
   isShownByIdAlone,
   isTransferLeg,
+  type PostedEntry,
   type TransactionRecord,
   toEventEntry,
   toHold,
@@ -30,7 +31,7 @@ export function buildEvents(
   accounts: ReadonlyMap<string, AccountState>,
   now: string,
 ): OutboxEvent[] {
-  const { transactions, entries } = decision;
+  const { transactions, entries, available } = decision;
   if (transactions.length === 0 && !decision.hold) return [];
   const origin: Origin = {
     asked: JSON.stringify(askedBy(by)).slice(1, -1),
@@ -40,7 +41,9 @@ export function buildEvents(
   };
   // Both legs of a transfer contain all its entries, so they are serialized once.
   const shownEntries = entries.length === 0 ? '' : JSON.stringify(entries.map(toEventEntry));
-  const events = transactions.flatMap((record) => transactionEvent(record, entries, shownEntries, origin));
+  const events = transactions.flatMap((record, i) =>
+    transactionEvent(record, entries, shownEntries, available?.[i], origin),
+  );
   const transfer = transferEvent(decision, origin);
   if (transfer) events.push(transfer);
   if (decision.hold) events.push(holdEvent(decision.hold, accounts, now, by));
@@ -72,20 +75,26 @@ function failureAccountField({ failure_account_id: other }: TransactionRecord): 
 
 function transactionEvent(
   record: TransactionRecord,
-  records: EntryRecord[],
+  records: PostedEntry[],
   entries: string,
+  available: bigint | undefined,
   { asked, accounts, now, traceparent }: Origin,
 ): OutboxEvent[] {
   const type = transactionEventType(record);
   if (type === undefined) return [];
   const own = records.find((entry) => entry.account_id === record.account_id);
   const isUnknown = record.failure_code === 'account_not_found';
+  const currency = own?.currency ?? accounts.get(record.account_id)?.currency;
+  const left =
+    available === undefined || currency === undefined || isUnknown
+      ? ''
+      : `"available_balance":"${fromMinor(available, currency)}",`;
   const about = `${isUnknown ? '' : ownershipFields(record.account_id, accounts)}${asked}}`;
   const transaction = JSON.stringify(toTransaction(record));
   const completed = record.status === 'Completed' && own !== undefined;
   const payload = completed
-    ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries},${about}`
-    : `{"transaction":${transaction},${failureAccountField(record)}${about}`;
+    ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}",${left}"operation_id":"${record.operation_id}","entries":${entries},${about}`
+    : `{"transaction":${transaction},${failureAccountField(record)}${left}${about}`;
   const id = idBits(record.transaction_id);
   const headers = context(record.request_id, traceparent);
   return [{ id, topic: 'transactions', key: record.account_id, type, time: now, headers, payload }];
@@ -144,6 +153,44 @@ export function holdEvent(
 
 function context(request_id: string, traceparent: string | undefined): Record<string, string> {
   return traceparent === undefined ? { 'request-id': request_id } : { 'request-id': request_id, traceparent };
+}
+
+/** What the items of a batch came to, by currency; null: the currency was not known. Amounts are in minor units. */
+export interface BatchSum {
+  batch_id: string;
+  currency: string | null;
+  completed: number;
+  failed: number;
+  minor: string;
+}
+
+/** Returns the event of a batch of which everything is decided. The sums are those of its items. */
+export function batchEvent(
+  { decision: { finished }, command: { context: by } }: { decision: Decision; command: { context: MessageContext } },
+  sums: readonly BatchSum[],
+  now: string,
+): OutboxEvent[] {
+  if (!finished) return [];
+  const { batch_id, mode, item_count, created_at, external_id, metadata, bound_client_id, isRefused } = finished;
+  const own = sums.filter((sum) => sum.batch_id === batch_id);
+  const completed = own.reduce((total, sum) => total + sum.completed, 0);
+  const totals = own.flatMap(({ currency, completed: count, minor }) =>
+    currency === null || count === 0 ? [] : [{ currency, amount: fromMinor(BigInt(minor), currency) }],
+  );
+  const names = pickNames({ external_id, metadata, metadata_client_id: metadata && bound_client_id });
+  const status = isRefused ? 'Refused' : 'Completed';
+  const batch = { batch_id, mode, status, counts: { completed, failed: item_count - completed }, totals, created_at };
+  return [
+    {
+      id: idBits(batch_id),
+      topic: 'batches',
+      key: batch_id,
+      type: 'corebanking.batch.completed.v1',
+      time: now,
+      headers: context(by.request_id, by.traceparent),
+      payload: JSON.stringify({ batch: { ...batch, ...names }, client_id: bound_client_id, ...askedBy(by) }),
+    },
+  ];
 }
 
 /**

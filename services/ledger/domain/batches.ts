@@ -136,7 +136,15 @@ function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isK
     data: collectResults(command, books),
     ...(isReplayed ? { replayed: true } : {}),
   };
-  return { ...replyOnly(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
+  const { keep, batch } = kept(command, { ok: true, data: null });
+  // The parts of a batch are decided in order, and its last item once.
+  const isLast = command.items.at(-1)?.index === command.data.count - 1 && parts.at(-1)?.reply.replayed !== true;
+  return {
+    ...replyOnly(reply),
+    parts,
+    ...(isKnown ? {} : { keep, batch }),
+    ...(isLast && { finished: { ...batch, isRefused: false } }),
+  };
 }
 
 function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
@@ -154,10 +162,13 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
     return refuse(command, refusal('batch_refused', message, { errors, details: { batch_id: command.data.batch_id } }));
   }
   draft.apply();
+  const { keep, batch } = kept(command, { ok: true, data: null });
   return {
     ...replyOnly({ ok: true, data: collectResults(command, books) }),
     parts,
-    ...kept(command, { ok: true, data: null }),
+    keep,
+    batch,
+    finished: { ...batch, isRefused: false },
   };
 }
 
@@ -190,7 +201,8 @@ function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { ac
 
 function refuse(command: BatchCommand, reason: Refusal): Decision {
   const reply = refused(reason);
-  return { ...replyOnly(reply), ...kept(command, reply) };
+  const { keep, batch } = kept(command, reply);
+  return { ...replyOnly(reply), keep, batch, finished: { ...batch, isRefused: true } };
 }
 
 function toViolation({ index, command }: Item, { code, message }: Refusal) {

@@ -1,11 +1,10 @@
 import type { AccountType } from '#libs/contracts/accounts.ts';
-import type { Direction, Side } from '#libs/contracts/entries.ts';
+import type { AccountClass, Direction, Side } from '#libs/contracts/entries.ts';
 
 /**
  * The chart of accounts (contract: double-entry). `credit` means that the balance of this account rises,
  * `debit` that it falls, also for Teller and Vault. The accounting side follows from the account's class.
  */
-export type AccountClass = 'liability' | 'asset';
 export type SystemKind = 'Teller' | 'Vault';
 export type LedgerAccountType = AccountType | SystemKind;
 

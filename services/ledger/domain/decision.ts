@@ -15,9 +15,10 @@ import type { ClosedDay } from './days.ts';
 import type { Posted } from './four-eyes.ts';
 import {
   type AccountState,
-  type EntryRecord,
+  availableMinor,
   type Failure,
   type HoldState,
+  type PostedEntry,
   type TransactionRecord,
   toTransaction,
   toTransfer,
@@ -106,7 +107,9 @@ export interface HoldChange {
 export interface Decision {
   reply: ReplyBody;
   transactions: TransactionRecord[];
-  entries: EntryRecord[];
+  entries: PostedEntry[];
+  /** What is available on the accounts of `transactions` after the decision, in minor units; undefined: there is no such account. */
+  available?: (bigint | undefined)[];
   /** The account that this command opened. */
   opened?: AccountState;
   /** The account whose status this command changed. */
@@ -128,6 +131,8 @@ export interface Decision {
   waits?: true;
   /** The batch that this message is the first part of. */
   batch?: BatchRecord;
+  /** The batch of which everything is decided with this part, for its event. `isRefused`: nothing was posted. */
+  finished?: BatchRecord & { isRefused: boolean };
   /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
 }
@@ -272,7 +277,9 @@ export function fail(
     effective_date: toStoredDay(draft.effective_date ?? currentDay(books), draft.created_at),
   };
   books.transactions.set(idKey(record.transaction_id), record);
-  return { reply: replyFromRecord(name, record), transactions: [record], entries: [] };
+  const account = books.accounts.get(record.account_id);
+  const available = [account && availableMinor(account)];
+  return { reply: replyFromRecord(name, record), transactions: [record], entries: [], available };
 }
 
 /**
@@ -306,7 +313,9 @@ export function complete(
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
   takeCash(primary, legs, minor, books);
-  return { reply: replyFromRecord(name, primary), transactions: records, entries };
+  const accounts = new Map(legs.map(({ account }) => [account.account_id, availableMinor(account)]));
+  const available = records.map(({ account_id }) => accounts.get(account_id));
+  return { reply: replyFromRecord(name, primary), transactions: records, entries, available };
 }
 
 /**
@@ -332,7 +341,7 @@ function postEntry(
   postedAt: string,
   effective_date: string | null,
   books: Books,
-): EntryRecord {
+): PostedEntry {
   books.moved.add(account);
   account.balance_minor += direction === 'credit' ? minor : -minor;
   account.last_sequence += 1n;
@@ -345,6 +354,7 @@ function postEntry(
   }
   return {
     account_id: account.account_id,
+    account_type: account.account_type,
     sequence: account.last_sequence,
     operation_id: primary.operation_id,
     transaction_id: transactionId,

@@ -9,7 +9,7 @@ import { pickNames } from '#libs/contracts/names.ts';
 import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { dayAt } from './calendar.ts';
-import type { LedgerAccountType } from './chart.ts';
+import { accountClass, type LedgerAccountType } from './chart.ts';
 
 /** The ledger's records, and the resources that are rebuilt from them. Money is in minor units. */
 
@@ -136,6 +136,11 @@ export interface EntryRecord {
   created_at: string;
   /** The value date, if it is not the bank's day of created_at. */
   effective_date: string | null;
+}
+
+/** An entry with what its account is, for events. */
+export interface PostedEntry extends EntryRecord {
+  account_type: LedgerAccountType;
 }
 
 /** Returns the value date of a transaction or an entry. */
@@ -285,14 +290,18 @@ export function toHold({
 }
 
 export function toEntry(entry: EntryRecord): Entry {
-  return { ...toEventEntry(entry), balance_after: fromMinor(entry.balance_after_minor, entry.currency) };
+  return { ...withoutBalance(entry), balance_after: fromMinor(entry.balance_after_minor, entry.currency) };
 }
 
 /**
  * Converts an entry for events. It omits the balance, because the entry may be of an account other than the
  * event's.
  */
-export function toEventEntry(entry: EntryRecord): Omit<Entry, 'balance_after'> {
+export function toEventEntry({ account_type, ...entry }: PostedEntry) {
+  return { ...withoutBalance(entry), account_type, account_class: accountClass(account_type) };
+}
+
+function withoutBalance(entry: EntryRecord): Omit<Entry, 'balance_after'> {
   return {
     entry_id: `ent_${idBits(entry.account_id)}-${entry.sequence}`,
     operation_id: entry.operation_id,

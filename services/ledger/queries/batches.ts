@@ -6,7 +6,7 @@ import { pickNames } from '#libs/contracts/names.ts';
 import { isTime, type List, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { BatchRecord } from '../domain/batches.ts';
-import { batchColumns, prefixed } from '../rows.ts';
+import { batchColumns, itemsOfBatch, prefixed } from '../rows.ts';
 import { bits } from './lists.ts';
 
 /** A row of `batches`, whose ids are uuids, with the counts of its items. */
@@ -36,12 +36,7 @@ export function listBatches(
   return readPage(pool, where, batches, page);
 }
 
-/** An item is counted by its first transaction. One without any is not decided yet. */
-const itemsOfBatch = `select coalesce(json_agg(i), '[]') as items from (
-    select currency, count(*) filter (where status = 'Completed') as completed, count(*) filter (where status = 'Failed') as failed,
-      coalesce(sum(amount_minor) filter (where status = 'Completed'), 0)::text as minor
-    from transactions t where t.batch_id = b.batch_id and t.transaction_id = t.operation_id group by currency order by currency
-  ) i`;
+const listedItems = `select coalesce(json_agg(i), '[]') as items from (${itemsOfBatch}) i`;
 
 const batches: List<ListedBatch, BatchSummary> = {
   order: ['created_at', 'batch_id'],
@@ -51,7 +46,7 @@ const batches: List<ListedBatch, BatchSummary> = {
   select: (where, order, limit) => `
     select b.*, (c.outcome->>'ok')::boolean as ok, items.items
     from (select ${batchColumns} from batches where ${where} order by ${order} limit ${limit}) b
-      join commands c using (command_id) cross join lateral (${itemsOfBatch}) items
+      join commands c using (command_id) cross join lateral (${listedItems}) items
     order by ${order}`,
 };
 

@@ -6,7 +6,7 @@ import { debitLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { type AccountState, availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
+import { type AccountState, availableMinor, type PostedEntry, type TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
   prefixed,
@@ -244,15 +244,17 @@ async function readReversedTransfers(records: TransactionRecord[], pool: Pool): 
 async function readEntries(
   named: { account_id: string; sequence: number }[],
   pool: Pool,
-): Promise<Map<string, EntryRecord>> {
+): Promise<Map<string, PostedEntry>> {
   if (named.length === 0) return new Map();
-  const { rows } = await pool.query<EntryRecord>(
+  const { rows } = await pool.query<PostedEntry>(
     selectEntries(
-      'unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)',
+      'unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence) join accounts a using (account_id)',
+      ', a.account_type',
     ),
     [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
-  return new Map(rows.map(toEntryRecord).map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));
+  const entries = rows.map((row) => ({ ...toEntryRecord(row), account_type: row.account_type }));
+  return new Map(entries.map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));
 }
 
 type CompletedData = EventData<'corebanking.transaction.completed.v1'>;

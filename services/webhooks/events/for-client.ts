@@ -29,7 +29,7 @@ export async function showTo<Row extends { event: string | null; client_id: stri
 function forClient(event: CloudEvent, isOwn: (account: string) => boolean, clientId: string): CloudEvent {
   const { type } = event;
   const data = showNamesTo(clientId, event.data);
-  for (const name of ['transaction', 'transfer', 'account', 'hold']) {
+  for (const name of ['transaction', 'transfer', 'account', 'hold', 'batch']) {
     const named = data[name];
     if (typeof named === 'object' && named !== null) data[name] = showNamesTo(clientId, named);
   }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { isEventTopic, type TopicDefinition, type TopicName, topics } from '#libs/contracts/topics.ts';
 import { eventExample, eventSchema, type JsonSchema, wireSchema } from './event-schemas.ts';
@@ -33,6 +34,8 @@ const about: Partial<Record<TopicName, { title: string; key: string; rule?: stri
     key: 'client_id',
     rule: 'A state replaces the one you have only if its updated_at is not lower, and never one that has erased_at by one that has none.',
   },
+  batches: { title: 'Decided batches of callers', key: 'batch_id' },
+  days: { title: 'Closed days', key: 'date' },
   audit: { title: 'Every audit record', key: 'actor' },
   security: { title: 'Security events for a SIEM, summarized every minute', key: 'actor' },
 };
@@ -41,13 +44,71 @@ const ref = (...path: string[]): JsonSchema => ({
   $ref: `#/${path.map((part) => part.replaceAll('/', '~1')).join('/')}`,
 });
 
+/** Keywords whose schemas are still those of the property. */
+const isOfProperty = (keyword: string): boolean => ['anyOf', 'items', '0', '1', '2'].includes(keyword);
+const inWords = (name: string): string =>
+  name.replace(/(?:^|[._])([a-z])/g, (_all, letter: string) => letter.toUpperCase());
+
+/** Returns `TransactionCompletedEvent` for `corebanking.transaction.completed.v1`, and `…EventV2` for v2. */
+function payloadName(type: string): string {
+  const [, what = '', version = ''] = /^corebanking\.(.+)\.v(\d+)$/.exec(type) ?? [];
+  return `${inWords(what)}Event${version === '1' ? '' : `V${version}`}`;
+}
+
+/**
+ * Makes the components of the payloads, so that generated classes have names: objects by their titles, and lists of values
+ * by their property, after the name of their object if another object has other values.
+ */
+function nameParts(payloads: readonly JsonSchema[], schemas: Record<string, JsonSchema>): unknown[] {
+  const add = (title: string, { description: _, ...schema }: JsonSchema): JsonSchema => {
+    const { title: _title, ...known } = schemas[title] ?? schema;
+    const { title: _own, ...rest } = schema;
+    if (!isDeepStrictEqual(known, rest)) throw new TypeError(`two different schemas are named ${title}`);
+    schemas[title] ??= { title, ...rest };
+    return ref('components', 'schemas', title);
+  };
+  const lists = new Map<string, Set<string>>();
+  const seek = (node: unknown, name = ''): void => {
+    if (typeof node !== 'object' || node === null) return;
+    const { enum: values } = node as JsonSchema;
+    if (Array.isArray(values)) lists.set(name, (lists.get(name) ?? new Set()).add(JSON.stringify(values)));
+    for (const [key, item] of Object.entries(node)) seek(item, isOfProperty(key) ? name : key);
+  };
+  seek(payloads);
+  const visit = (node: unknown, name: string, owner: string): unknown => {
+    if (Array.isArray(node)) return node.map((item) => visit(item, name, owner));
+    if (typeof node !== 'object' || node === null) return node;
+    const { title = owner, type, enum: values } = node as JsonSchema;
+    const made = Object.fromEntries(
+      Object.entries(node).map(([key, item]) => [key, visit(item, isOfProperty(key) ? name : key, String(title))]),
+    ) as JsonSchema;
+    if (Array.isArray(values))
+      return add(lists.get(name)?.size === 1 ? inWords(name) : `${owner}${inWords(name)}`, made);
+    return type === 'object' && 'title' in node ? add(String(title), made) : made;
+  };
+  return payloads.map((payload) => visit(payload, '', ''));
+}
+
 export function asyncApiDocument(version: string): JsonSchema {
   const eventTypes = (Object.keys(events) as EventType[]).filter((type) => isEventTopic(events[type].topic));
   const eventTopics = [...new Set(eventTypes.map((type) => events[type].topic))];
   const typesInTopic = (topic: TopicName) => eventTypes.filter((type) => events[type].topic === topic);
+  const schemas: Record<string, JsonSchema> = { EventHeaders: wireSchema(eventHeadersSchema) };
+  const payloads = eventTypes.map((type) => {
+    const { $schema: _dialect, $id: _id, examples: _examples, ...payload } = eventSchema(type);
+    return { ...payload, title: payloadName(type) };
+  });
+  const references = nameParts(payloads, schemas);
+  const messages = Object.fromEntries(eventTypes.map((type, i) => [type, eventMessage(type, references[i])]));
   return {
     asyncapi: '3.0.0',
-    info: { title: 'Core Banking', version, description },
+    info: {
+      title: 'Core Banking',
+      version,
+      description,
+      license: { name: 'UNLICENSED' },
+      tags: [{ name: 'events' }],
+    },
     defaultContentType: 'application/json',
     servers: {
       kafka: {
@@ -60,17 +121,12 @@ export function asyncApiDocument(version: string): JsonSchema {
     operations: Object.fromEntries(
       eventTopics.map((topic) => [
         `publish_${topic.replace('-', '_')}`,
-        { action: 'send', channel: ref('channels', topic) },
+        { action: 'send', channel: ref('channels', topic), description: `The bank publishes to ${topic}` },
       ]),
     ),
     components: {
-      messages: Object.fromEntries(
-        eventTypes.map((type) => [
-          type,
-          eventMessage(type, events[type].summary, eventSchema(type), eventExample(type)),
-        ]),
-      ),
-      schemas: { EventHeaders: wireSchema(eventHeadersSchema) },
+      messages,
+      schemas,
     },
   };
 }
@@ -92,17 +148,16 @@ function channel(topic: TopicName, messageNames: string[]): JsonSchema {
   };
 }
 
-function eventMessage(type: string, summary: string, schema: JsonSchema, example?: unknown): JsonSchema {
-  const { $schema: _dialect, ...payload } = schema;
+function eventMessage(type: EventType, payload: unknown): JsonSchema {
   const key = { type: 'string', description: 'Events with the same key are in order; ce_subject has the same value' };
   return {
     name: type,
     title: type,
-    summary,
+    summary: events[type].summary,
     contentType: 'application/json',
     headers: ref('components', 'schemas', 'EventHeaders'),
     payload,
     bindings: { kafka: { key, bindingVersion: '0.5.0' } },
-    ...(example === undefined ? {} : { examples: [{ payload: example }] }),
+    examples: [{ name: 'example', summary: 'An example', payload: eventExample(type) }],
   };
 }

@@ -33,14 +33,15 @@ function adjusted(value: unknown): unknown {
       !(name === 'additionalProperties' && item === false) &&
       Math.abs(Number(item)) !== Number.MAX_SAFE_INTEGER,
   );
-  return withSince(
-    Object.fromEntries(
-      entries.map(([name, item]) => [
-        name,
-        name === 'properties' ? described(item as Record<string, JsonSchema>) : adjusted(item),
-      ]),
-    ),
+  const schema: JsonSchema = Object.fromEntries(
+    entries.map(([name, item]) => [
+      name,
+      name === 'properties' ? described(item as Record<string, JsonSchema>) : adjusted(item),
+    ]),
   );
+  // Sequences and positions may exceed 32 bits.
+  const isLong = schema['type'] === 'integer' && schema['maximum'] === undefined;
+  return withSince(isLong ? { ...schema, format: 'int64' } : schema);
 }
 
 /**
@@ -64,6 +65,14 @@ function described(properties: Record<string, JsonSchema>): Record<string, JsonS
   );
 }
 
+/** Returns the schema of the data of an event type. */
+function dataSchema(type: EventType): JsonSchema {
+  const schema = wireSchema(events[type].data);
+  const properties = schema['properties'] as Record<string, JsonSchema>;
+  const { pattern: _, ...event_type } = properties['event_type'] ?? {};
+  return { ...schema, properties: { ...properties, event_type: { ...event_type, const: type } } };
+}
+
 /** Returns the schema file of an event type: the schema of the message value, with an example. */
 export function eventSchema(type: EventType): JsonSchema {
   return {
@@ -71,14 +80,14 @@ export function eventSchema(type: EventType): JsonSchema {
     $id: schemaId(type),
     title: type,
     description: events[type].summary,
-    ...wireSchema(events[type].data),
+    ...dataSchema(type),
     examples: [eventExample(type)],
   };
 }
 
 export function eventExample(type: EventType): JsonSchema {
-  const { data, example }: { data: z.ZodType; example?: object } = events[type];
-  return sample(wireSchema(data), example) as JsonSchema;
+  const { example }: { example?: object } = events[type];
+  return sample(dataSchema(type), example) as JsonSchema;
 }
 
 /** Returns all schema files by name in docs/events. */
