@@ -26,7 +26,7 @@ import { webhooksConfig } from './config.ts';
 import { allowedAddresses } from './deliveries/addresses.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
-import { sweep } from './deliveries/sweeper.ts';
+import { type Expired, sweep } from './deliveries/sweeper.ts';
 import { readUnsignedUntil, takeEvents } from './events/store-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
@@ -92,7 +92,14 @@ run('webhooks', async (context) => {
   });
   onStop('deliveries', () => deliverer.stop());
   const retentionDays = storedDays(config.EVENTS_RETENTION_DAYS);
-  const sweepNow = async () => clock.check().ok && (await sweep(pool, retentionDays));
+  const onExpired = (expired: Expired) => {
+    count.expired.inc(expired.events);
+    logger.error(
+      expired,
+      'events were deleted that a webhook has not received: an earlier one of their account is refused',
+    );
+  };
+  const sweepNow = async () => clock.check().ok && (await sweep(pool, retentionDays, onExpired));
   const sweeper = sweeping('deleting expired rows', sweepNow, 60_000, logger);
   onStop('sweeper', () => sweeper.stop());
   const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
+import { transaction } from '#libs/postgres/transaction.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { readScrape } from '../../tests/support/metrics.ts';
 import { feedAll } from './deliveries/feed.ts';
+import { startFirst } from './deliveries/store.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { completed, newId, opened, useWebhooks } from './test/harness.ts';
 
@@ -63,13 +65,31 @@ it('the oldest undelivered event is that of a refused account that waits for a r
     await harness.take(completed(account, 1, [], agoS(500)), completed(account, 2, [], agoS(100)));
     expect(await oldest()).toBeGreaterThanOrEqual(500);
     while (await feedAll(harness.pool));
+    expect(await oldest()).toBeGreaterThanOrEqual(500);
+    const deliver = () =>
+      transaction(harness.owner, async (client) => {
+        const { rows } = await client.query<{ ordinal: bigint }>(
+          `update deliveries set status = 'Delivered', next_attempt_at = null
+           where webhook_id = $1 and next_attempt_at is not null returning ordinal`,
+          [webhook_id],
+        );
+        await startFirst(
+          client,
+          webhook_id,
+          rows.map(({ ordinal }) => ordinal),
+        );
+      });
+    // The next one has waited since it occurred, not since the one before it was delivered.
+    await deliver();
+    expect(await oldest()).toBeGreaterThanOrEqual(100);
+    expect(await oldest()).toBeLessThan(500);
+    await deliver();
+    expect(await oldest()).toBe(0);
+    // What a replay sends has waited since it was requested.
+    await harness.done('replay_webhook', { webhook_id, from: agoS(600).time, to: agoS(0).time });
+    while (await feedAll(harness.pool));
+    expect(await oldest()).toBeGreaterThan(0);
     expect(await oldest()).toBeLessThan(100);
-    await harness.owner.query(
-      `update deliveries set created_at = clock_timestamp() - interval '9000 seconds',
-         next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1 and next_attempt_at is not null`,
-      [webhook_id],
-    );
-    expect(await oldest()).toBeGreaterThanOrEqual(9_000);
     await harness.owner.query("update webhooks set status = 'Paused' where status = 'Active'");
     expect(await oldest()).toBe(0);
   }

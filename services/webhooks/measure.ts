@@ -17,6 +17,10 @@ export function countWork(metrics: Metrics) {
     command: commandCounter(metrics),
     stored: metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events'),
     unreadable: metrics.counter('webhooks_unreadable_events_total', 'Skipped invalid messages of event topics'),
+    expired: metrics.counter(
+      'webhooks_expired_events_total',
+      'Events that a webhook had not received when they were deleted, because they were older than EVENTS_RETENTION_DAYS',
+    ),
     forged: metrics.counter('webhooks_forged_events_total', 'Skipped events without a MAC of the bank'),
     disabled: metrics.counter('webhooks_disabled_total', 'Webhooks disabled by 410 or after five days of failures'),
   };
@@ -24,15 +28,15 @@ export function countWork(metrics: Metrics) {
 
 /**
  * Webhooks by status, with their Pending deliveries, by how many seconds the longest overdue one is late, and how long the
- * oldest event has waited: since its delivery was created or, if a feed has not examined it yet, since it occurred. Only
- * those that begin the order of their account are looked at, because the others are younger.
+ * oldest event has waited since it occurred, or since its replay or redelivery was requested. Only those that begin the order
+ * of their account are looked at, because the others are younger.
  */
 const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(pending), 0)::int as pending,
     coalesce(max(late_s), 0)::float8 as late_s, coalesce(max(waits_s), 0)::float8 as waits_s
   from unnest(array['Active', 'Paused', 'Disabled']) as status left join webhooks w using (status)
   left join lateral (
     select extract(epoch from clock_timestamp() - least(
-      (select min(created_at) from deliveries d
+      (select min(waits_since) from deliveries d
        where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null),
       (select min(e.occurred_at) from feeds f cross join lateral (
          select occurred_at from events where w.client_id is null and position > f.position order by position limit 1

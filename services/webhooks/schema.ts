@@ -15,7 +15,7 @@ function grants(role: string): string[] {
     `grant select, insert on disabled_callers to ${role}`,
     `grant select, insert, update (position, pauses, from_time, is_over), delete on feeds to ${role}`,
     `grant select, insert, update (position, is_ready), delete on held_keys to ${role}`,
-    `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at, attempts), delete on deliveries to ${role}`,
+    `grant select, insert, update (status, tries, claim, next_attempt_at, waits_since, finished_at, attempts), delete on deliveries to ${role}`,
     `grant select, insert on commands, dead_lettered_commands to ${role}`,
   ];
 }

@@ -220,7 +220,7 @@ describe('a webhook', () => {
   });
 
   it('its types and URL are validated; the error names the known types', async () => {
-    // contract: webhooks-5
+    // contract: webhooks-5, webhooks-6
     const create = (body: object) =>
       api.post('/webhooks', { url: 'https://receiver.example/', event_types: ['*'], ...body });
     for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v2']]) {
@@ -231,7 +231,6 @@ describe('a webhook', () => {
       });
     }
     expectError(await create({ event_types: [] }), 400, 'validation_failed');
-    // contract: webhooks-6
     const names = ['transaction.completed', 'account.*', 'corebanking.hold.placed.v1'];
     const shown = ['corebanking.transaction.completed.v1', 'corebanking.account.*.v1', 'corebanking.hold.placed.v1'];
     const { webhook_id } = (await create({ event_types: names })).data<Made>();

@@ -36,6 +36,7 @@ const wait = (ms: number) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
   });
+const noExpired = (expired: object) => expect(expired).toBeUndefined();
 const get = (webhook_id: string) => harness.done('get_webhook', { webhook_id });
 
 describe('a delivery', () => {
@@ -900,6 +901,18 @@ it('deliveries that failed together are not retried together', async () => {
   expect(new Set(ended.map((one) => 'delayMs' in one && one.delayMs)).size).toBeGreaterThan(10);
 });
 
+it('events that waited behind a refused one until they were deleted are told, by webhook', async () => {
+  const { webhook_id } = await harness.webhook('https://receiver.example/', ['corebanking.transaction.completed.v1']);
+  const account = newId('account');
+  const old = { time: new Date(Date.now() - (retentionDays + 1) * 86_400_000).toISOString() };
+  await harness.take(...Array.from({ length: 25 }, (_, i) => completed(account, i + 1, undefined, old)));
+  await harness.take(eventMessage('corebanking.account.opened.v1', account, {} as never, old));
+  while (await feedAll(harness.pool));
+  const told: object[] = [];
+  while (await sweep(harness.pool, retentionDays, (expired) => void told.push(expired)));
+  expect(told).toEqual([{ webhook_id, events: 5 }]);
+});
+
 it('a feed whose next events are no longer kept has nothing more to do', async () => {
   const at = await receiver();
   await harness.webhook(at.url);
@@ -936,7 +949,7 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
   await harness.done('delete_webhook', { webhook_id: deleted.webhook_id });
   const count = async (where: string) =>
     (await harness.owner.query<{ count: number }>(`select count(*)::int as count from ${where}`)).rows[0]?.count;
-  while (await sweep(harness.pool, retentionDays));
+  while (await sweep(harness.pool, retentionDays, noExpired));
   expect([
     await count(`deliveries where webhook_id = '${kept.webhook_id}'`),
     await count(`deliveries where webhook_id = '${deleted.webhook_id}'`),
@@ -945,22 +958,22 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
     "update deliveries set finished_at = finished_at - interval '7 days' where webhook_id = $1",
     [kept.webhook_id],
   );
-  await sweep(harness.pool, retentionDays);
+  await sweep(harness.pool, retentionDays, noExpired);
   expect(await count(`deliveries where webhook_id = '${kept.webhook_id}'`)).toBe(0);
   const failed = async (daysAgo: number) => {
     await harness.owner.query(
       "insert into deliveries (webhook_id, ordinal, event_id, event_type, ordering_key, status, finished_at) values ($1, 1000 + $2, gen_random_uuid(), 'x', 'x', 'Failed', clock_timestamp() - make_interval(hours => $2))",
       [kept.webhook_id, daysAgo * 24 + 1],
     );
-    await sweep(harness.pool, retentionDays);
+    await sweep(harness.pool, retentionDays, noExpired);
     return count(`deliveries where webhook_id = '${kept.webhook_id}'`);
   };
   expect([await failed(29), await failed(30)]).toEqual([1, 1]);
   const old = completed(newId('account'), 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() });
   await harness.take(old);
-  await sweep(harness.pool, -1);
+  await sweep(harness.pool, -1, noExpired);
   expect(await count(`events where event_id = '${eventId(old)}'`)).toBe(1);
-  await sweep(harness.pool, retentionDays);
+  await sweep(harness.pool, retentionDays, noExpired);
   expect([
     await count(`events where event_id = '${eventId(old)}'`),
     await count(`event_subjects where subject = '${old.key}'`),
@@ -982,7 +995,7 @@ it('the sweeper leaves nothing of an event whose owner became known after it', a
       )
     ).rows.map(({ subject }) => subject);
   expect(await subjects()).toEqual([account, client]);
-  await sweep(harness.pool, retentionDays);
+  await sweep(harness.pool, retentionDays, noExpired);
   expect(await subjects()).toEqual([]);
 });
 
@@ -992,7 +1005,7 @@ it('the sweeper waits for a transaction that assigns an expired event to its own
   const assigning = await harness.owner.connect();
   await assigning.query('begin');
   await assigning.query('select from event_head for update');
-  const sweeping = sweep(harness.pool, retentionDays);
+  const sweeping = sweep(harness.pool, retentionDays, noExpired);
   await eventually(async () => {
     const { rowCount } = await harness.owner.query(
       "select from pg_stat_activity where datname = current_database() and query like '%event_%' and wait_event_type = 'Lock'",

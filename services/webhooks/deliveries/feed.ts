@@ -24,6 +24,8 @@ const maxKeys = chunk / maxOfKey;
 /** Without an order, a delivery has a key of its own. What is held is so by account even then, until it has been continued. */
 const deliveryKey = "case ordering when 'none' then event_id::text else ordering_key end";
 
+const waitsSince = 'case when until_time is null then occurred_at else opened_at end';
+
 interface Feed {
   /** null: only held keys can be continued. */
   feed_id: bigint | null;
@@ -82,7 +84,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     cross join lateral (select ${nextPositions(feed)} limit ${chunk}) p (reached, event_position, reached_time)
     where f.feed_id = $1
   ), wanted as materialized (
-    select x.*, e.event_id, e.position as stored_position, e.type, e.subject as ordering_key, w.ordering,
+    select x.*, e.event_id, e.occurred_at, e.position as stored_position, e.type, e.subject as ordering_key, w.ordering,
       row_number() over (partition by e.subject order by n) as nth
     from examined x join webhooks w using (webhook_id) join events e on e.position = x.event_position
     where e.type like any($2) and not x.pauses @> e.occurred_at
@@ -118,8 +120,8 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     update webhooks w set last_ordinal = c.last from (select webhook_id, max(ordinal) as last from chosen group by 1) c
     where w.webhook_id = c.webhook_id
   ), inserted as (
-    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
-    select webhook_id, ordinal, event_id, stored_position, type, ${deliveryKey}, due_at from chosen order by ordinal
+    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, waits_since, next_attempt_at)
+    select webhook_id, ordinal, event_id, stored_position, type, ${deliveryKey}, ${waitsSince}, due_at from chosen order by ordinal
   ), ended as (
     select from feeds where feed_id = $1 and until_time is not null
       and (select count(*) from examined) < ${chunk}
@@ -134,7 +136,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
  * leaves the rest of its period to the held key, and skips it until its end.
  */
 const continueKeys = (client_id: string | null): string => `with ready as materialized (
-    select distinct on (h.ordering_key) h.*, f.is_over, f.until_time, f.pauses, f.from_time as begins, f.position as reached_by_feed,
+    select distinct on (h.ordering_key) h.*, f.is_over, f.until_time, f.opened_at, f.pauses, f.from_time as begins, f.position as reached_by_feed,
       w.client_id, w.ordering
     from held_keys h join feeds f using (feed_id) join webhooks w on w.webhook_id = h.webhook_id
     where h.webhook_id = $1 and h.is_ready and h.ordering_key = any(array(
@@ -144,14 +146,14 @@ const continueKeys = (client_id: string | null): string => `with ready as materi
     select r.*, e.*, row_number() over (partition by r.ordering_key order by e.reached) as nth
     from ready r cross join lateral (${
       client_id === null
-        ? `select e.position as reached, e.position as event_position, e.event_id, e.type from events e
+        ? `select e.position as reached, e.position as event_position, e.event_id, e.occurred_at, e.type from events e
         where e.subject = r.ordering_key and e.position > r.position and e.type like any($2)
           and not r.pauses @> e.occurred_at
           and (r.until_time is not null or e.position <= r.reached_by_feed)
           and (r.until_time is null or e.occurred_at < r.until_time
             and (e.occurred_at, e.position) >= (r.from_time, r.from_position))
         order by e.position`
-        : `select s.position as reached, s.event_position, e.event_id, e.type
+        : `select s.position as reached, s.event_position, e.event_id, e.occurred_at, e.type
         from event_subjects s join events e on e.position = s.event_position
         where s.subject = r.client_id and e.subject = r.ordering_key and e.type like any($2)
           and not r.pauses @> e.occurred_at and s.position > r.position and s.position <= r.reached_by_feed
@@ -168,9 +170,9 @@ const continueKeys = (client_id: string | null): string => `with ready as materi
     update webhooks w set last_ordinal = (select max(ordinal) from chosen)
     where w.webhook_id = $1 and exists (select from chosen)
   ), inserted as (
-    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, next_attempt_at)
+    insert into deliveries (webhook_id, ordinal, event_id, event_position, event_type, ordering_key, waits_since, next_attempt_at)
     select webhook_id, ordinal, event_id, event_position, type,
-      ${deliveryKey},
+      ${deliveryKey}, ${waitsSince},
       case when ordering = 'none' or nth = 1 and not exists (
         select from deliveries d
         where d.webhook_id = $1 and d.ordering_key = chosen.ordering_key and d.status = 'Pending'

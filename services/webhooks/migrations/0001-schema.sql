@@ -72,6 +72,7 @@ create table feeds (
   webhook_id     text not null references webhooks,
   position       bigint not null,         -- the last one that was examined
   pauses         tstzmultirange not null default '{}',
+  opened_at      timestamptz not null default clock_timestamp(),
   from_time      timestamptz(3),          -- of a replay; for the whole bank, it advances with the position
   until_time     timestamptz(3)
 );
@@ -92,6 +93,7 @@ create table deliveries (
   claim           int not null default 0, -- increases each time that a process claims it
   next_attempt_at timestamptz,            -- while it is claimed: when another process may claim it
   created_at      timestamptz not null default clock_timestamp(),
+  waits_since     timestamptz not null default clock_timestamp(), -- its event occurred, or the replay or redelivery was requested
   finished_at     timestamptz,
   attempts        json[] not null default '{}', -- the last hundred
   primary key (webhook_id, ordinal)

@@ -235,7 +235,7 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
   if (!before.is_kept) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
   // One that is already running or about to run is left unchanged.
   await client.query(
-    `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
+    `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null, waits_since = clock_timestamp()
      where webhook_id = $1 and ordinal = $2
        and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '${claimS} seconds')`,
     key,
