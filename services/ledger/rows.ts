@@ -92,10 +92,15 @@ export const holdColumns = names(holdTypes);
 export const batchColumns =
   'command_id, batch_id, mode, item_count, actor, bound_client_id, created_at, external_id, metadata';
 
-/** What the items of the batch `b` came to, by currency. An item is counted by its first transaction; one without any is not decided yet. */
-export const itemsOfBatch = `select currency, count(*) filter (where status = 'Completed')::int as completed, count(*) filter (where status = 'Failed')::int as failed,
-    coalesce(sum(amount_minor) filter (where status = 'Completed'), 0)::text as minor
-  from transactions t where t.batch_id = b.batch_id and t.transaction_id = t.operation_id group by currency order by currency`;
+/** What the items of a batch came to, by currency; null: the currency was not known. */
+export type BatchItems = { currency: string | null; completed: number; failed: number; minor: string }[];
+
+/** Returns BatchItems of the batch `b`. An item is counted by its first transaction. One without any is not decided yet. */
+export const itemsOfBatch = `select coalesce(json_agg(i), '[]') as items from (
+    select currency, count(*) filter (where status = 'Completed') as completed, count(*) filter (where status = 'Failed') as failed,
+      coalesce(sum(amount_minor) filter (where status = 'Completed'), 0)::text as minor
+    from transactions t where t.batch_id = b.batch_id and t.transaction_id = t.operation_id group by currency order by currency
+  ) i`;
 
 /**
  * The columns of entries `e` of this source, with their value dates. That of most is the day of their posting, and has no

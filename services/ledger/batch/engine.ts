@@ -7,11 +7,11 @@ import { rehearse, requireReplication, transaction } from '#libs/postgres/transa
 import { Defect } from '#libs/service/poison.ts';
 import { auditCommand } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
-import type { Books, Command, Decision } from '../domain/decision.ts';
+import type { Books, Command, Decision, FinishedBatch } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
-import { itemsOfBatch, prefixed, uuids } from '../rows.ts';
+import { itemsOfBatch, uuids } from '../rows.ts';
 import { openBooks } from './books.ts';
-import { type BatchSum, balanceEvent, batchEvent, buildEvents, holdEvent } from './events.ts';
+import { balanceEvent, batchEvent, buildEvents, type DoneBatch, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
 import { writeLimits } from './limit-store.ts';
 import { writePosted } from './posted-store.ts';
@@ -183,8 +183,8 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   ]);
   const finished = decided.filter(({ decision }) => decision.finished);
   const published = Promise.try(async () => {
-    // Counts what this part has written, too.
-    const sums = finished.length === 0 ? [] : await written.then(() => sumBatches(client, finished));
+    // With what this part has written, too.
+    const batchesDone = finished.length === 0 ? new Map() : await written.then(() => readBatches(client, finished));
     const shown = new Set([
       ...opened,
       ...statusChanged,
@@ -194,7 +194,9 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     const events = [
       ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
       ...decided.flatMap(({ command, decision }) => buildEvents(decision, command.context, books.accounts, books.now)),
-      ...finished.flatMap((one) => batchEvent(one, sums, books.now)),
+      ...finished.map(({ command, decision }) =>
+        batchEvent(decision.finished as FinishedBatch, batchesDone, command.context, books.now),
+      ),
       ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
     ];
     return writeOutbox(client, events);
@@ -202,14 +204,13 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   await Promise.all([written, published]);
 }
 
-/** Returns what the items of finished batches came to, by one statement for all of them. */
-async function sumBatches(client: Queries, finished: Decided[]): Promise<BatchSum[]> {
-  const ids = finished.flatMap(({ decision }) => decision.finished?.batch_id ?? []);
-  const { rows } = await client.query<BatchSum>(
-    `select batch_id, items.* from unnest($1::uuid[]) as b (batch_id) cross join lateral (${itemsOfBatch}) items`,
-    [uuids(ids)],
+/** Returns when finished batches were accepted, and what their items came to, by command_id: by one statement for all of them. */
+async function readBatches(client: Queries, finished: Decided[]): Promise<Map<string, DoneBatch>> {
+  const { rows } = await client.query<DoneBatch & { command_id: string }>(
+    `select command_id, created_at, items from batches b cross join lateral (${itemsOfBatch}) items where command_id = any($1::uuid[])`,
+    [uuids(finished.flatMap(({ decision }) => decision.finished?.command_id ?? []))],
   );
-  return rows.map((row) => ({ ...row, batch_id: prefixed('bat', row.batch_id) }));
+  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), row]));
 }
 
 /** Returns what is stored in `commands`: the reply to the command, or beside it that it waits for an approval. */

@@ -5,7 +5,7 @@ import { formatId, holdEventId, idBits, transferEventId } from '#libs/contracts/
 import { fromMinor } from '#libs/contracts/money.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import type { Decision, HoldChange } from '../domain/decision.ts';
+import type { Decision, FinishedBatch, HoldChange } from '../domain/decision.ts';
 import {
   type AccountState,
   availableMinor,
@@ -20,6 +20,7 @@ import {
   toTransfer,
   transactionEventType,
 } from '../domain/records.ts';
+import type { BatchItems } from '../rows.ts';
 
 /**
  * Returns the events of a decision: one per customer transaction, keyed by account; one per transfer; and one
@@ -155,42 +156,36 @@ function context(request_id: string, traceparent: string | undefined): Record<st
   return traceparent === undefined ? { 'request-id': request_id } : { 'request-id': request_id, traceparent };
 }
 
-/** What the items of a batch came to, by currency; null: the currency was not known. Amounts are in minor units. */
-export interface BatchSum {
-  batch_id: string;
-  currency: string | null;
-  completed: number;
-  failed: number;
-  minor: string;
+/** When a batch was accepted first, and what its items came to. */
+export interface DoneBatch {
+  created_at: string;
+  items: BatchItems;
 }
 
-/** Returns the event of a batch of which everything is decided. The sums are those of its items. */
+/** Returns the event of a batch of which everything is decided. `done` is by command_id. */
 export function batchEvent(
-  { decision: { finished }, command: { context: by } }: { decision: Decision; command: { context: MessageContext } },
-  sums: readonly BatchSum[],
+  { command_id, batch_id, mode, item_count, external_id, metadata, bound_client_id, isRefused }: FinishedBatch,
+  done: ReadonlyMap<string, DoneBatch>,
+  by: MessageContext,
   now: string,
-): OutboxEvent[] {
-  if (!finished) return [];
-  const { batch_id, mode, item_count, created_at, external_id, metadata, bound_client_id, isRefused } = finished;
-  const own = sums.filter((sum) => sum.batch_id === batch_id);
-  const completed = own.reduce((total, sum) => total + sum.completed, 0);
-  const totals = own.flatMap(({ currency, completed: count, minor }) =>
+): OutboxEvent {
+  const { created_at = by.time, items = [] } = done.get(command_id) ?? {};
+  const completed = items.reduce((total, one) => total + one.completed, 0);
+  const totals = items.flatMap(({ currency, completed: count, minor }) =>
     currency === null || count === 0 ? [] : [{ currency, amount: fromMinor(BigInt(minor), currency) }],
   );
   const names = pickNames({ external_id, metadata, metadata_client_id: metadata && bound_client_id });
   const status = isRefused ? 'Refused' : 'Completed';
   const batch = { batch_id, mode, status, counts: { completed, failed: item_count - completed }, totals, created_at };
-  return [
-    {
-      id: idBits(batch_id),
-      topic: 'batches',
-      key: batch_id,
-      type: 'corebanking.batch.completed.v1',
-      time: now,
-      headers: context(by.request_id, by.traceparent),
-      payload: JSON.stringify({ batch: { ...batch, ...names }, client_id: bound_client_id, ...askedBy(by) }),
-    },
-  ];
+  return {
+    id: idBits(batch_id),
+    topic: 'batches',
+    key: batch_id,
+    type: 'corebanking.batch.completed.v1',
+    time: now,
+    headers: context(by.request_id, by.traceparent),
+    payload: JSON.stringify({ batch: { ...batch, ...names }, client_id: bound_client_id, ...askedBy(by) }),
+  };
 }
 
 /**

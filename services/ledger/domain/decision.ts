@@ -132,10 +132,12 @@ export interface Decision {
   /** The batch that this message is the first part of. */
   batch?: BatchRecord;
   /** The batch of which everything is decided with this part, for its event. `isRefused`: nothing was posted. */
-  finished?: BatchRecord & { isRefused: boolean };
+  finished?: FinishedBatch;
   /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
 }
+
+export type FinishedBatch = BatchRecord & { isRefused: boolean };
 
 /** A transaction whose outcome is not yet known. `effective_date`: as it was given; null: the bank's day at the decision. */
 export type Draft = Omit<

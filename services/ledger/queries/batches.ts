@@ -6,14 +6,11 @@ import { pickNames } from '#libs/contracts/names.ts';
 import { isTime, type List, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { BatchRecord } from '../domain/batches.ts';
-import { batchColumns, itemsOfBatch, prefixed } from '../rows.ts';
+import { type BatchItems, batchColumns, itemsOfBatch, prefixed } from '../rows.ts';
 import { bits } from './lists.ts';
 
 /** A row of `batches`, whose ids are uuids, with the counts of its items. */
-type ListedBatch = BatchRecord & {
-  ok: boolean;
-  items: { currency: string | null; completed: number; failed: number; minor: string }[];
-};
+type ListedBatch = BatchRecord & { ok: boolean; items: BatchItems };
 
 export function toBatchHead({ batch_id, mode, actor, created_at, bound_client_id, ...names }: BatchRecord): BatchHead {
   const metadata_client_id = bound_client_id && names.metadata && prefixed('cli', bound_client_id);
@@ -36,8 +33,6 @@ export function listBatches(
   return readPage(pool, where, batches, page);
 }
 
-const listedItems = `select coalesce(json_agg(i), '[]') as items from (${itemsOfBatch}) i`;
-
 const batches: List<ListedBatch, BatchSummary> = {
   order: ['created_at', 'batch_id'],
   values: ({ at, id }) => (isTime(at) && isId('batch', id) ? [at, bits('batch', id)] : undefined),
@@ -46,7 +41,7 @@ const batches: List<ListedBatch, BatchSummary> = {
   select: (where, order, limit) => `
     select b.*, (c.outcome->>'ok')::boolean as ok, items.items
     from (select ${batchColumns} from batches where ${where} order by ${order} limit ${limit}) b
-      join commands c using (command_id) cross join lateral (${listedItems}) items
+      join commands c using (command_id) cross join lateral (${itemsOfBatch}) items
     order by ${order}`,
 };
 
