@@ -207,7 +207,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
 /** Returns when finished batches were accepted, and what their items came to, by command_id: by one statement for all of them. */
 async function readBatches(client: Queries, finished: Decided[]): Promise<Map<string, DoneBatch>> {
   const { rows } = await client.query<DoneBatch & { command_id: string }>(
-    `select command_id, created_at, items from batches b cross join lateral (${itemsOfBatch}) items where command_id = any($1::uuid[])`,
+    `select command_id, created_at, items.items from batches b cross join lateral (${itemsOfBatch}) items where command_id = any($1::uuid[])`,
     [uuids(finished.flatMap(({ decision }) => decision.finished?.command_id ?? []))],
   );
   return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), row]));

@@ -34,7 +34,7 @@ const deleteEvents = (pool: Pool, retentionDays: number) =>
          from old join held_keys h on h.ordering_key = old.subject and h.position < old.position
          join feeds f on f.feed_id = h.feed_id and f.until_time is null and f.position >= old.position and not f.pauses @> old.occurred_at
          join webhooks w on w.webhook_id = h.webhook_id
-         where exists (select from unnest(w.event_types) as t where old.type like replace(replace(t, '_', '_'), '*', '%'))
+         where exists (select from unnest(w.event_types) as t where old.type like replace(replace(t, '_', '\\_'), '*', '%'))
          group by h.webhook_id
        ) select (select count(*)::int from old) as deleted, webhook_id, events from (select) one left join expired on true`,
       [retentionDays],
