@@ -38,7 +38,7 @@ export type AuditRecord = z.infer<typeof auditRecordSchema>;
  * An activity that a gateway counted during one minute for one address, caller, and route. Classes and
  * activities are those of OCSF.
  */
-export const securityActivitySchema = z.object({
+const securityActivitySchema = z.object({
   class_uid: z.number().int(),
   class_name: z.string(),
   activity_name: z.string(),

@@ -30,7 +30,7 @@ export const entrySchema = z
 export type Entry = z.infer<typeof entrySchema>;
 
 /** The classes of accounts in the general ledger. */
-export const accountClasses = ['liability', 'asset'] as const;
+const accountClasses = ['liability', 'asset'] as const;
 export type AccountClass = (typeof accountClasses)[number];
 
 /**
