@@ -13,7 +13,7 @@ it('Spectral reports no problems in the OpenAPI document', async () => {
   spectral.setRuleset({ extends: [oas as RulesetDefinition] });
   const problems = await spectral.run(JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>);
   expect(problems.map(({ code, message, path }) => [code, message, path.join('.')])).toEqual([]);
-});
+}, 300_000);
 
 const hasGo = spawnSync('go', ['version']).status === 0;
 it.runIf(hasGo)(
