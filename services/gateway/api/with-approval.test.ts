@@ -172,7 +172,7 @@ test.each<[string, object, string, string[], string]>([
     { url: 'https://receiver.example/x?secret=y', event_types: ['account.*'] },
     'webhook',
     ['webhooks:manage'],
-    'Send account.* to receiver.example',
+    'Send corebanking.account.*.v1 to receiver.example',
   ],
   [
     `PATCH /webhooks/${webhook_id}`,
