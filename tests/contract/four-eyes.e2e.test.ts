@@ -544,7 +544,7 @@ describe('client_contact', () => {
 });
 
 describe('webhook', () => {
-  const target = { url: 'https://receiver.example/bank', event_types: ['account.*'] };
+  const target = { url: 'https://receiver.example/bank', event_types: ['corebanking.account.*.v1'] };
 
   it('covers creating one, and changing its URL, types, and secret; the secret is shown to the requester alone', async () => {
     // contract: four-eyes-3, four-eyes-5
