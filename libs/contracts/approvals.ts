@@ -237,7 +237,7 @@ export const approvalEndpoints = {
     scope: null,
     query: listFilters,
     description:
-      "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
+      "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has; with `audit:read` and `clients:read`, all. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
     shape: 'page',
   },
   get_approval: {
@@ -245,7 +245,7 @@ export const approvalEndpoints = {
     summary: 'Get an approval',
     scope: null,
     description:
-      "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
+      "Visible to its requester, to everyone who may decide it, and with `audit:read` and `clients:read`. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
     result: approvalSchema.extend({ api_key: z.string().optional() }).meta({ id: 'ApprovalWithKey' }),
     errors: ['insufficient_scope', 'outcome_unknown'],
     answers: { waiting: {}, approved },
@@ -298,7 +298,7 @@ export const approvalMessages = {
   request_approval: message.command('accounts.commands', approvalRequestSchema, approvalSchema),
   approve_request: message.command('accounts.commands', verdict, approvalSchema),
   reject_request: message.command('accounts.commands', verdict, approvalSchema),
-  /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
+  /** `scopes`: those of the caller, which say what approvals of others they see. */
   list_approvals: message.accounts.query(
     { ...message.listRequest(listFilters), scopes: z.array(z.string()) },
     message.pageSchema(approvalSchema),

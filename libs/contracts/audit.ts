@@ -59,6 +59,10 @@ const listFilters = z.strictObject({
   actor: exact(1000),
   action: exact(100),
   resource_id: exact(100),
+  subject: z
+    .string()
+    .regex(/^(acc|cli)_[0-9a-f]{32}$/, 'must be the id of a client or an account')
+    .optional(),
   outcome: exact(100),
   request_id: exact(128),
   reads: z.enum(['with', 'without']).optional(),
@@ -194,6 +198,8 @@ export const auditMeanings = {
     audit_id: 'The audit record, an opaque string',
     action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
     resource_id: 'Id of the affected resource; null: none',
+    'list_audit.subject':
+      'Id of an account or a client: records about it, also of postings, holds, and approvals that name it; of a client, those about its accounts too',
     reads: 'without: omit records of reads; with (default): include them',
     'list_audit.from': 'Recorded at or after this time: ISO 8601 date or time',
     'list_audit.to': 'Recorded before this time: ISO 8601 date or time',

@@ -128,7 +128,7 @@ export interface TableList<Row, Item> extends Omit<List<Row, Item>, 'select'> {
   /** Column = value for each defined value. */
   filters: Record<string, unknown>;
   /** Conditions with `?` for their values; those without a value are omitted. */
-  more?: [condition: string, value: string | undefined][];
+  more?: [condition: string, value: string | readonly string[] | undefined][];
   /** A range of the first order column, from (inclusive) to (exclusive). */
   range?: { column: string; from: string | undefined; to: string | undefined };
 }

@@ -13,6 +13,7 @@ export function buildAuditRecord(
   details: AuditDetails,
   now: string,
 ): AuditRecord {
+  const { approved_by, approval_id } = context;
   return withoutNul({
     audit_id: auditId(context.message_id),
     created_at: now,
@@ -21,7 +22,7 @@ export function buildAuditRecord(
     resource_id: context.subject || null,
     outcome: body.ok ? 'success' : body.refusal.code,
     request_id: context.request_id,
-    details: context.approved_by === undefined ? details : { ...details, approved_by: context.approved_by },
+    details: approved_by === undefined ? details : { ...details, approved_by, ...(approval_id && { approval_id }) },
     address: context.address ?? null,
   });
 }

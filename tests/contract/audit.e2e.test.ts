@@ -369,6 +369,39 @@ describe('Audit: reading', () => {
     expectError(await api.get('/admin/audit?cursor=x'), 400, 'invalid_cursor');
   });
 
+  it('finds by account and client everything that names them, whatever the resource', async () => {
+    // contract: audit-16
+    const clerk = api.withToken(staffToken(world.bank, 'clerk-3'));
+    const [one, other] = [await api.newAccount(), await api.newAccount()];
+    const named = { account_id: one.account_id };
+    const deposit = await clerk.post('/transactions', { ...named, transaction_type: 'Deposit', amount: 20 });
+    const transfer = await clerk.post('/transfers', {
+      from_account_id: one.account_id,
+      to_account_id: other.account_id,
+      amount: 5,
+    });
+    const { transaction_id } = deposit.body as { transaction_id: string };
+    const reversal = await clerk.post(`/transactions/${transaction_id}/reversal`, { reason: 'twice' });
+    const hold = await clerk.post('/holds', { ...named, amount: 3 });
+    const hold_id = String(hold.data()['hold_id']);
+    const release = await clerk.post(`/holds/${hold_id}/release`);
+    const freeze = await clerk.post(`/accounts/${one.account_id}/status-transitions`, {
+      status: 'Frozen',
+      reason: 'fraud',
+    });
+    const done = [deposit, transfer, reversal, hold, release, freeze].map(requestId);
+    for (const answer of [deposit, transfer, reversal, hold, release, freeze]) await readRecord(answer);
+    const found = async (id: string) => {
+      const ofId = (await records(`subject=${id}&reads=without&order=asc`)).map(({ request_id }) => request_id);
+      return done.filter((request_id) => ofId.includes(request_id));
+    };
+    expect(await found(one.account_id)).toEqual(done);
+    expect(await found(one.client_id)).toEqual(done);
+    expect(await found(other.account_id)).toEqual([requestId(transfer)]);
+    expect(await records(`subject=${unknownId('acc')}`)).toEqual([]);
+    expectError(await api.get('/admin/audit?subject=x'), 400, 'validation_failed');
+  });
+
   it('requires audit:read and a credential that is not bound to a client', async () => {
     // contract: audit-12
     const { client_id } = await api.client();

@@ -106,7 +106,7 @@ describe('reverse', () => {
     expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
     expect(await readAudit(reversal, 'reverse_transaction')).toMatchObject({
       actor: actor('alice'),
-      details: { approved_by: actor('bob') },
+      details: { approved_by: actor('bob'), approval_id: approval.approval_id },
     });
     expect(await readAudit(approval.approval_id, 'request_approval')).toMatchObject({
       actor: actor('alice'),
@@ -643,6 +643,12 @@ describe('reading', () => {
     expect(await ids(as('eve', 'approvals:write transactions:reverse'))).toContain(approval.approval_id);
     expect(await ids(as('eve', 'approvals:write accounts:status'))).not.toContain(approval.approval_id);
     expect(await ids(as('eve', 'transactions:reverse'))).toEqual([]);
+    const auditor = as('eve', 'audit:read clients:read');
+    expect([await status(auditor), await status(as('eve', 'audit:read'))]).toEqual([200, 403]);
+    expect(await ids(auditor)).toContain(approval.approval_id);
+    expect(await ids(as('eve', 'audit:read'))).toEqual([]);
+    expect((await auditor.get('/admin/approvals?requested_by=others')).list()).toEqual([]);
+    expectError(await auditor.post(`${path}/approval`), 403, 'insufficient_scope');
     expect(
       (await bob.get('/admin/approvals?status=Approved&action=unfreeze'))
         .list<Approval>()

@@ -61,7 +61,7 @@ export async function requestApproval({ client, context, now }: Writing, request
   return done(
     toApproval(row, now),
     [createEvent({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
-    { action, operation },
+    { action, operation, ...about(row) },
   );
 }
 
@@ -77,7 +77,7 @@ export function decideRequest(status: 'Approved' | 'Rejected') {
     const event = decisionEvent(work, decided);
     return decided.status === 'Approved'
       ? begun(toStep(decided, work), [event])
-      : done(toApproval(decided, now), [event], auditFacts(decided));
+      : done(toApproval(decided, now), [event], auditDetails(decided));
   };
 }
 
@@ -89,9 +89,17 @@ async function isStillEntitled(client: Queries, { requested_by, scopes }: Approv
   return !requested_by.startsWith('key:') || hasValidKey(client, requested_by.slice(4), scopes, now);
 }
 
-/** Returns the facts about an approval for the audit. */
+/** Returns the facts about an approval for its events and the audit. */
 export function auditFacts({ action, request: { operation }, requested_by }: ApprovalRow) {
   return { action, operation, requested_by };
+}
+
+/** The same for its audit records, with the accounts and clients that the request names. */
+export const auditDetails = (row: ApprovalRow) => ({ ...auditFacts(row), ...about(row) });
+
+function about({ request: { path, body } }: ApprovalRow) {
+  const ids = `${path} ${JSON.stringify(body)}`.match(/\b(?:acc|cli)_[0-9a-f]{32}\b/g);
+  return ids === null ? {} : { about: [...new Set(ids)] };
 }
 
 /** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */

@@ -4,7 +4,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
 import { writeAudit } from '../audit/audit.ts';
-import { auditFacts, decisionEvent } from './decide.ts';
+import { auditDetails, decisionEvent } from './decide.ts';
 import { type ApprovalRow, approvalColumns } from './store.ts';
 
 const perSweep = 200;
@@ -40,7 +40,7 @@ export async function expireApprovals(pool: Pool): Promise<number> {
         resource_id: row.approval_id,
         outcome: 'success',
         request_id: row.context.request_id,
-        details: auditFacts(row),
+        details: auditDetails(row),
         address: null,
       })),
     );

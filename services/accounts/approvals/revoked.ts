@@ -4,7 +4,7 @@ import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { revokeApiKey } from '../api-keys/api-keys.ts';
 import { writeAudit } from '../audit/audit.ts';
 import type { Outcome, Work, Writing } from '../outcome.ts';
-import { auditFacts, byRevocation, decisionEvent } from './decide.ts';
+import { auditDetails, byRevocation, decisionEvent } from './decide.ts';
 import { type ApprovalRow, approvalColumns } from './store.ts';
 
 /** Revokes keys, and rejects what they have waiting. */
@@ -36,7 +36,7 @@ export async function rejectWaitingRequests(
       resource_id: row.approval_id,
       outcome: 'success',
       request_id: context.request_id,
-      details: { ...auditFacts(row), reason },
+      details: { ...auditDetails(row), reason },
       address: context.address ?? null,
     })),
   );

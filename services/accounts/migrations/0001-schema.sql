@@ -249,12 +249,17 @@ create table audit (
   salt        uuid default gen_random_uuid() -- see audit_digest
 );
 
+-- The accounts and clients that a record names: an auditor asks what was done about one of them, whatever the resource was.
+create function audit_subjects(resource_id text, details jsonb) returns text[] language sql immutable set search_path = pg_catalog
+  return array(select distinct found[1] from regexp_matches(coalesce(resource_id, '') || ' ' || details::text, '\m((?:acc|cli)_[0-9a-f]{32})\M', 'g') as found);
+
 create index audit_list on audit (created_at, audit_id);
 create index audit_by_actor on audit (actor, created_at, audit_id);
 create index audit_by_action on audit (action, created_at, audit_id);
 create index audit_by_resource on audit (resource_id, created_at, audit_id) where resource_id is not null;
 create index audit_by_outcome on audit (outcome, created_at, audit_id) where outcome <> 'success';
 create index audit_by_request on audit (request_id, created_at, audit_id);
+create index audit_by_subject on audit using gin (audit_subjects(resource_id, details));
 
 -- The display names with which people have signed in. They are shown beside what the people did, and are no part of it: a name can be
 -- deleted at any time (docs/privacy.md).

@@ -25,17 +25,27 @@ const readActions = Object.entries(endpoints).flatMap(([name, { method }]) => (m
 /** Reads the audit and the dead letters for staff. Queries of callers bound to a client are refused before. */
 
 export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>): Promise<ReplyBody> {
-  const { actor, action, resource_id, outcome, request_id, reads, from, to } = data;
+  const { actor, action, resource_id, subject, outcome, request_id, reads, from, to } = data;
+  const subjects = subject && [subject, ...(await accountsOf(pool, subject))];
   const source = {
     from: 'audit',
     columns: auditColumns,
     ...(reads === 'without' && { fixed: `action not in (${readActions.join(', ')})` }),
     filters: { actor, action, resource_id, outcome, request_id },
+    more: [['audit_subjects(resource_id, details) && ?::text[]', subjects]] as [string, string[] | undefined][],
     range: { column: 'created_at', from, to },
     ...byTime<AuditRecord>('created_at', 'audit_id'),
     item: (row: AuditRecord) => row,
   };
   return listTable(pool, source, data);
+}
+
+/** Read before, so that the planner knows how many there are. */
+async function accountsOf(pool: Read['pool'], client_id: string): Promise<string[]> {
+  const { rows } = await pool.query<{ account_id: string }>('select account_id from accounts where client_id = $1', [
+    client_id,
+  ]);
+  return rows.map(({ account_id }) => account_id);
 }
 
 /**

@@ -9,11 +9,15 @@ import { approvalNotFound } from '../approvals/decide.ts';
 import { findApproval, type NamedRow, namedColumns, toApproval } from '../approvals/store.ts';
 import type { Read } from './queries.ts';
 
-/** An approval is shown to its requester and to everyone who may decide it. */
+/** An approval is shown to its requester, to everyone who may decide it, and to auditors. */
 
 /** A bound credential never decides. */
 const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
   bound_client_id === undefined && scopes.includes('approvals:write');
+
+/** A request may contain data of a client, which `audit:read` alone does not show. */
+const mayAudit = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
+  bound_client_id === undefined && scopes.includes('audit:read') && scopes.includes('clients:read');
 
 /** A bound requester is the bank's customer, who does not learn which member of staff decided, and why. */
 function shownTo({ bound_client_id }: MessageContext, named: NamedRow, now: string): Approval {
@@ -33,9 +37,12 @@ export async function listApprovals(
 ): Promise<ReplyBody> {
   const { status, action, requested_by, scopes } = data;
   const where = new Where().equal({ action });
-  const own = `requested_by = ${where.parameter(context.actor)}`;
-  if (mayDecide(context, scopes)) where.add(`(${own} or scopes <@ ?::text[])`, scopes);
-  else where.conditions.push(own);
+  // `others` are those that the caller can decide, also for auditors.
+  if (!mayAudit(context, scopes) || requested_by === 'others') {
+    const own = `requested_by = ${where.parameter(context.actor)}`;
+    if (mayDecide(context, scopes)) where.add(`(${own} or scopes <@ ?::text[])`, scopes);
+    else where.conditions.push(own);
+  }
   if (requested_by !== undefined) where.add(`requested_by ${requested_by === 'me' ? '=' : '<>'} ?`, context.actor);
   if (status !== undefined) addStatus(where, status, now);
   const list = {
@@ -63,7 +70,8 @@ export async function getApproval(
   if (!row) return replyToUnknown(pool, approval_id, approvalNotFound);
   const isOwn = row.requested_by === context.actor;
   if (!isOwn && context.bound_client_id !== undefined) return refused(approvalNotFound(approval_id));
-  const lacking = isOwn ? [] : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
+  const lacking =
+    isOwn || mayAudit(context, scopes) ? [] : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
   if (lacking.length > 0)
     return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };
   return {

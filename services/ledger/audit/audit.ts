@@ -44,6 +44,7 @@ export function auditCommand(command: Command, decision: Decision, now: string):
   const { replaced, audited } = decision;
   const details = {
     ...Object.fromEntries(fields.map((field) => [field, data[field]])),
+    ...namedAccounts(command, decision),
     ...(replaced && { before: replaced }),
     ...audited,
   };
@@ -52,6 +53,15 @@ export function auditCommand(command: Command, decision: Decision, now: string):
     action: name,
     resource_id: auditedResource(command),
   };
+}
+
+/** Commands about a transaction or a hold: their data does not name the accounts to which they post. */
+const withoutAccounts: ReadonlySet<CommandName> = new Set(['reverse_transaction', 'capture_hold', 'release_hold']);
+
+function namedAccounts({ name }: Command, { transactions, hold }: Decision) {
+  if (!withoutAccounts.has(name)) return {};
+  const ids = [hold?.hold.account_id, ...transactions.map(({ account_id }) => account_id)];
+  return { account_ids: [...new Set(ids.filter((id) => id !== undefined))] };
 }
 
 /** Returns the id of what the command is about: what it creates, unless it changes something else. */
