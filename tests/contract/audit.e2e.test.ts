@@ -370,7 +370,7 @@ describe('Audit: reading', () => {
   });
 
   it('finds by account and client everything that names them, whatever the resource', async () => {
-    // contract: audit-16
+    // contract: audit-17
     const clerk = api.withToken(staffToken(world.bank, 'clerk-3'));
     const [one, other] = [await api.newAccount(), await api.newAccount()];
     const named = { account_id: one.account_id };

@@ -30,7 +30,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await world.api.setStatus(account_id, 'Frozen', 'fraud');
       const officer = await as('officer');
       await officer.page.goto(ui(`/accounts/${account_id}/unfreezing`));
-      await officer.page.getByLabel('Note').fill('the owner <b>called</b>');
+      await officer.page.getByLabel('Why it may be used again').fill('the owner <b>called</b>');
       await officer.page.getByRole('checkbox').check();
       await officer.page.getByRole('button', { name: 'Ask for approval' }).click();
       await officer.page.getByText('Waiting for approval.').waitFor();
@@ -49,7 +49,7 @@ describeInBrowser('approvals in the dashboard', () => {
       expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
       await expectFine(manager.page, 'approval');
       await manager.page.getByRole('button', { name: 'Reject' }).click();
-      await manager.page.getByText('One entry is not valid').waitFor();
+      await manager.page.locator('textarea:invalid:focus').waitFor();
       await manager.page.getByLabel('Reason').fill('spoke to the owner');
       await manager.page.getByRole('button', { name: 'Approve' }).click();
       await manager.page.getByText('It has been done.').waitFor();
@@ -63,7 +63,7 @@ describeInBrowser('approvals in the dashboard', () => {
   });
 
   describe('requests in the list', () => {
-    it('are approved and rejected there by keyboard, with amount, customer, asker, and age beside them', async () => {
+    it('are opened and decided one after the other by keyboard, with amount, customer, asker, and age beside them', async () => {
       const client = await world.api.client({ first_name: 'Wanjiru', last_name: 'Kamau' });
       const account = await world.api.newAccount({ client_id: client.client_id, initial_deposit: 10 });
       const teller = world.api.withToken(staffToken(world.bank, 'teller'));
@@ -78,21 +78,22 @@ describeInBrowser('approvals in the dashboard', () => {
       await small.getByRole('link', { name: /^Approvals 2\b/ }).waitFor();
       await small.setViewportSize({ width: 800, height: 900 });
       await small.locator('.menu > summary', { hasText: /Menu\s*2/ }).waitFor();
-      expect(plain((await row.allInnerTexts()).join(' '))).toMatch(/3500\.00 USD.*teller.*0 min.*2500\.00 USD/s);
+      expect(plain((await row.allInnerTexts()).join(' '))).toMatch(/2500\.00 USD.*teller.*0 min.*3500\.00 USD/s);
       await page.locator('tbody :focus').waitFor();
-      await page.keyboard.press('a');
-      await expectFine(page, 'approvals-decide');
-      expect(await page.locator(':focus').innerText()).toBe('Approve');
       await page.keyboard.press('Enter');
-      await page.getByText('Approved: Deposit of').waitFor();
-      await page.locator('tbody :focus').waitFor();
-      await page.keyboard.press('r');
+      await page.getByText('2510.00 USD').waitFor();
+      await page.locator('textarea:focus').waitFor();
       await page.keyboard.type('no receipt');
-      await page.keyboard.press('Tab');
-      await page.keyboard.press('Tab');
+      for (const key of ['Tab', 'Tab', 'Enter']) await page.keyboard.press(key);
+      await page.getByText('It was rejected').waitFor();
+      expect(await page.locator(':focus').innerText()).toBe('Next request (1 waits)');
       await page.keyboard.press('Enter');
-      await page.getByText('Rejected: Deposit of').waitFor();
+      await page.getByText('3510.00 USD').waitFor();
+      await page.locator('textarea:focus').waitFor();
+      for (const key of ['Tab', 'Enter']) await page.keyboard.press(key);
+      await page.getByText('It has been done.').waitFor();
       await expectFine(page, 'approvals-decided');
+      await page.goto(ui('/approvals'));
       expect(await row.count()).toBe(0);
       await expect.poll(() => world.api.balance(account.account_id)).toBe(3510);
       expect(complaints).toEqual([]);

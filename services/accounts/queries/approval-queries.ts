@@ -71,7 +71,9 @@ export async function getApproval(
   const isOwn = row.requested_by === context.actor;
   if (!isOwn && context.bound_client_id !== undefined) return refused(approvalNotFound(approval_id));
   const lacking =
-    isOwn || mayAudit(context, scopes) ? [] : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
+    isOwn || mayAudit(context, scopes)
+      ? []
+      : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
   if (lacking.length > 0)
     return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };
   return {

@@ -55,6 +55,8 @@ export interface List<Row> {
   /** True if the list can be filtered by the first and the last day. */
   hasDays?: boolean;
   pageSize?: number;
+  /** True if the oldest come first unless the newest are asked for. */
+  oldestFirst?: boolean;
   show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
   /** Adds to rows of its file what people know them by. */
   complete?: (rows: readonly Row[]) => Promise<readonly Row[]>;
@@ -109,7 +111,7 @@ async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row
     const file = withQuery(`${path}.csv`, without(given, 'cursor'));
     const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
     return {
-      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
+      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given, list.oldestFirst))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
@@ -129,7 +131,7 @@ function inWords({ filters = [] }: Filters, field: string, message: string): str
   return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;
 }
 
-type Filters = Pick<List<never>, 'filters' | 'hasDays' | 'pageSize' | 'fixed'>;
+type Filters = Pick<List<never>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'oldestFirst'>;
 
 /** Returns the filters of the request that are not empty, trimmed except for an external_id, which may have blanks. */
 function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams): URLSearchParams {
@@ -147,11 +149,15 @@ function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams)
 }
 
 /** Returns the parameters of the API: the days become the start of the first and the end of the last. */
-function apiParameters({ filters = [], pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
+function apiParameters(
+  { filters = [], pageSize = 50, fixed = {}, oldestFirst = false }: Filters,
+  given: URLSearchParams,
+): URLSearchParams {
   const own = filters.filter(({ isOwn }) => isOwn).map(({ name }) => name);
   const parameters = without(given, 'from_day', 'to_day', ...own);
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));
+  if (oldestFirst && !given.has('order')) parameters.set('order', 'asc');
   if (from !== null) parameters.set('from', startOfDay(from));
   if (to !== null) parameters.set('to', endOfDay(to));
   for (const [name, value] of Object.entries(fixed)) parameters.set(name, value);
@@ -175,10 +181,10 @@ export function pager(path: string, query: URLSearchParams, next: string | undef
   return html`<nav class="actions" aria-label="Pages">${!isFirst && html`<a href="${withQuery(path, first)}">First page</a>`}${next !== undefined && html`<a href="${withQuery(path, new URLSearchParams([...first, ['cursor', next]]))}" rel="next">Next page</a>`}</nav>`;
 }
 
-function readSorting(url: string, given: URLSearchParams): Sorting {
-  const isAscending = given.get('order') === 'asc';
+function readSorting(url: string, given: URLSearchParams, oldestFirst = false): Sorting {
+  const isAscending = (given.get('order') ?? (oldestFirst ? 'asc' : 'desc')) === 'asc';
   const turned = without(given, 'cursor', 'order');
-  if (!isAscending) turned.set('order', 'asc');
+  if (isAscending === oldestFirst) turned.set('order', oldestFirst ? 'desc' : 'asc');
   return { direction: isAscending ? 'ascending' : 'descending', href: withQuery(url, turned) };
 }
 

@@ -15,9 +15,10 @@ export interface Section {
   count?: { url: string; id: string };
 }
 
-/** The scopes of people who can request something that needs an approval, or decide about it. */
+/** The scopes of people who can request something that needs an approval, decide about it, or audit it. */
 const approvalScopes: readonly Scope[] = [
   'approvals:write',
+  'audit:read',
   'transactions:reverse',
   'accounts:status',
   'keys:manage',

@@ -325,6 +325,7 @@ export function statusForm(
   const { verb, status, meaning } = changes[change];
   const whose = owner ? ` of ${clientName(owner)}` : '';
   const isFreezing = status === 'Frozen';
+  const isUnfreezing = change === 'unfreezing';
   const options = [
     ['', isFreezing ? 'Choose one' : 'none'] as const,
     ...freezeReason.options.map((value) => [value, reasons[value]] as const),
@@ -339,8 +340,8 @@ export function statusForm(
     visit,
     frame,
     html`<p role="alert">${meaning}</p>${says}
-${showField({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
-${showField({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
+${status !== 'Active' && showField({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
+${showField({ name: 'note', label: isUnfreezing ? 'Why it may be used again' : 'Note', type: 'textarea', maxLength: 500, isRequired: isUnfreezing, hint: `${isUnfreezing ? 'For example who was identified, or which order was lifted. ' : ''}Shown in the status history, with your name.` }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}`,
   );
   return desk('The account', accountFacts(owned), form);

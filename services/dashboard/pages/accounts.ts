@@ -47,6 +47,7 @@ import { transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
+import { auditLink } from './made-by.ts';
 import { announce } from './needs-approval.ts';
 import { showNotes } from './notes.ts';
 import { addParties, type WithParties } from './parties.ts';
@@ -155,7 +156,7 @@ async function showAccount(visit: PageRequest) {
       html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
-<h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}`,
+<h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}${auditLink(id, person)}`,
     )}`,
   };
 }
@@ -325,7 +326,10 @@ function addStatusChange(app: FastifyInstance, change: StatusChange): void {
     },
     async take(visit) {
       checkConfirmed(visit);
-      const body = { status, ...enteredIn(['reason', 'note'], visit.fields) };
+      const entered = enteredIn(['reason', 'note'], visit.fields);
+      // Why it was frozen is known; why it is safe now is not.
+      if (change === 'unfreezing' && entered.note === undefined) throw new WrongInput({ note: 'Say why.' });
+      const body = { status, ...entered };
       const path = `/accounts/${visit.id}/status-transitions`;
       const { data } = await visit.api.post<Account>(path, body, enteredIdempotencyKey(visit));
       return waitingFor(data) ?? { redirectTo: `${url}/${visit.id}?saved=${change}` };

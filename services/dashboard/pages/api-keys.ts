@@ -30,8 +30,9 @@ import {
   tags,
   toned,
 } from '../html/show.ts';
+import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { type Announced, type Asked, announce } from './needs-approval.ts';
-import { scopeGroups, scopePresets } from './scope-words.ts';
+import { scopeGroups, scopePresets, showScopes } from './scope-words.ts';
 import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/api-keys';
@@ -72,7 +73,11 @@ export function addApiKeys(app: FastifyInstance): void {
   });
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await readKey(visit);
-    return { title: key.name, content: keyPage(key, await readActorNames(visit, [key], 'created_by'), visit.person) };
+    const [names, maker] = await Promise.all([
+      readActorNames(visit, [key], 'created_by'),
+      key.rotated_from === null ? readMaker(visit, key.key_id) : undefined,
+    ]);
+    return { title: key.name, content: keyPage(key, names, maker, visit.person) };
   });
   const rotation = { title: 'Rotate an API key', scope } as const;
   addFormPage(app, `${url}/:key_id/rotation`, rotation, {
@@ -198,12 +203,12 @@ ${showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`)}`;
  * The page of one API key. It shows its properties, the possible actions, and links to the audit records of
  * calls made with the key (which are recorded for the first key of its family) and of changes to it.
  */
-function keyPage(key: ApiKey, names: ActorNames, { scopes: own }: Person): Html {
+function keyPage(key: ApiKey, names: ActorNames, maker: MadeBy | undefined, { scopes: own }: Person): Html {
   const trail = (name: string, value: string, text: string) =>
     html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
   return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
 ${keyFacts(key)}
-<p>Created ${showFullTime(key.created_at)} by ${showActor(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>
+<p>Created ${showFullTime(key.created_at)} by ${showActor(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>${facts(makerFacts(maker).slice(1))}
 ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'Audit records of its calls')} ${trail('resource_id', key.key_id, 'Audit records of its changes')}</p>`}
 <p><a href="${url}">To the list</a></p>`;
 }
@@ -214,7 +219,7 @@ export function keyFacts(key: ApiKey): Html {
     ['Id', html`<code>${key.key_id}</code>`],
     ['Status', pill(key.status)],
     ['Environment', key.environment],
-    ['Scopes', tags(key.scopes)],
+    ['Scopes', showScopes(key.scopes)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],
     ['Expires', showUntil(key.expires_at)],
     ['Revoked', key.revoked_at !== null && showFullTime(key.revoked_at)],

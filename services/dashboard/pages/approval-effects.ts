@@ -5,25 +5,46 @@ import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { readActorNames, showActor } from '../html/actors.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
-import { fieldWords, idLink, type ShownChange, showFullTime, showTime, tags } from '../html/show.ts';
+import { type Fact, fieldWords, idLink, type ShownChange, showTime, showUntil } from '../html/show.ts';
 import { whyText } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { limitChanges } from './limits.ts';
+import { makerFacts, readMaker } from './made-by.ts';
+import { planReversal } from './reversal.ts';
+import { showScopes } from './scope-words.ts';
 
 /** What an approval would change, from the request and from what is true now, as far as the person may see it. */
 
 type Body = Record<string, unknown>;
 
-export async function findEffects(visit: PageRequest, { request }: Approval): Promise<ShownChange[]> {
-  const { operation, path, body } = request;
-  const id = path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
+export interface Effects {
+  changes: ShownChange[];
+  /** What is changed, as its own page shows it. */
+  facts: readonly Fact[];
+  /** Why the bank would refuse it at present. */
+  warning?: string | undefined;
+}
+export const noEffects: Effects = { changes: [], facts: [] };
+
+export async function findEffects(visit: PageRequest, { request }: Approval): Promise<Effects> {
+  if (request.operation !== 'reverse_transaction') return { changes: await findChanges(visit, request), facts: [] };
+  const planned = await known(planReversal(visit, idIn(request.path)));
+  if (!planned) return noEffects;
+  const { original, facts, changes, warning, impossible } = planned;
+  const maker = await readMaker(visit, original.transfer_id ?? original.transaction_id);
+  return { changes: [...changes], facts: [...facts, ...makerFacts(maker)], warning: impossible ?? warning };
+}
+
+const idIn = (path: string): string => path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
+
+async function findChanges(visit: PageRequest, { operation, path, body }: Approval['request']): Promise<ShownChange[]> {
+  const id = idIn(path);
   switch (operation) {
     case 'create_transaction':
       return movements(visit, body, [[body['account_id'], body['transaction_type'] === 'Deposit' ? 1n : -1n]]);
@@ -34,8 +55,6 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
       ]);
     case 'capture_hold':
       return describeCapture(visit, id, body);
-    case 'reverse_transaction':
-      return describeReversal(visit, id);
     case 'change_account_status': {
       const account = await read<Account>(visit, `/accounts/${id}`);
       const status = await of(visit, id, account, account?.status ?? null, String(body['status']));
@@ -48,6 +67,7 @@ export async function findEffects(visit: PageRequest, { request }: Approval): Pr
     case 'set_account_limits':
       return describeLimits(visit, id, body);
     case 'close_day':
+    case 'reverse_transaction':
       return [];
     case 'create_api_key':
       return keyChanges(body as unknown as ApiKey);
@@ -173,27 +193,16 @@ async function describeCapture(visit: PageRequest, id: string, body: Body): Prom
   return movements(visit, { amount: body['amount'] ?? left }, moved);
 }
 
-async function describeReversal(visit: PageRequest, id: string): Promise<ShownChange[]> {
-  const original = await read<Transaction>(visit, `/transactions/${id}`);
-  if (original === undefined) return [];
-  const { account_id, direction, counterparty_account_id: other, amount, transaction_type } = original;
-  const back = direction === 'debit' ? 1n : -1n;
-  const state = { what: idLink(id), before: original.status, after: 'reversed' };
-  if (transaction_type === 'Loan Payment' && other !== undefined) return [state];
-  const moved: [string, bigint][] = [
-    [account_id, back],
-    ...(other === undefined ? [] : [[other, -back] as [string, bigint]]),
-  ];
-  return [state, ...(await movements(visit, { amount }, moved))];
-}
-
 function keyChanges({ name, scopes, environment, client_id, expires_at }: Partial<ApiKey>): ShownChange[] {
   const row = (what: string, value: Html | string | null | undefined) => ({ what, before: null, after: value ?? '–' });
   return [
     row('Name', name),
-    row('Scopes', scopes && tags(scopes)),
+    row('Scopes', scopes && showScopes(scopes)),
     row('Environment', environment),
     row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
-    row('Expires', expires_at ? showFullTime(expires_at) : 'as late as the bank allows'),
+    row(
+      'Expires',
+      expires_at ? showUntil(expires_at) : 'one year after its approval, or when the key of its creator does',
+    ),
   ];
 }

@@ -4,13 +4,14 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
-import { amountText } from '#libs/service/formats.ts';
+import { amountText, fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { inTurns, known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
 import { clientName } from './client-views.ts';
+import { transactionTitle } from './counter-instructions.ts';
 
 /** The accounts, customers, and amounts that approvals are about, as far as the person may see them. */
 
@@ -73,15 +74,36 @@ export function clientsOf(approval: Approval, subjects: Subjects): Client[] {
   return [...ids].flatMap((id) => subjects.clients.get(id) ?? []);
 }
 
+export interface Money {
+  amount: string;
+  currency: string | null;
+}
+
 /** Returns the amount that would be posted, in the bank's format, or undefined if there is none or it is not known. */
 export function amountOf(approval: Approval, subjects: Subjects): string | undefined {
+  const money = moneyOf(approval, subjects);
+  return money && amountText(money.amount, money.currency);
+}
+
+/** Returns the amount that would be posted, or undefined if there is none or it is not known. */
+export function moneyOf(approval: Approval, subjects: Subjects): Money | undefined {
   const { body } = approval.request;
   const original = idsOf(approval).flatMap((id) => subjects.originals.get(id) ?? [])[0];
   const given = body['amount'] ?? body['initial_deposit'];
   const amount = given === undefined ? original && leftOf(original) : String(given);
   if (amount === undefined) return undefined;
   const currency = body['currency'] ?? original?.currency ?? accountsOf(approval, subjects)[0]?.currency;
-  return amountText(amount, typeof currency === 'string' ? currency : null);
+  return { amount, currency: typeof currency === 'string' ? currency : null };
+}
+
+/** Says what would be reversed, or returns undefined for another request or if that is not known. */
+export function reversedText({ request }: Approval, { originals }: Subjects): string | undefined {
+  if (request.operation !== 'reverse_transaction') return undefined;
+  const original = originals.get(request.path.match(idPattern)?.[0] ?? '');
+  if (original === undefined || !('transaction_type' in original)) return undefined;
+  const { amount, currency, created_at, description } = original;
+  const text = description === null ? '' : `: ${description}`;
+  return `Reversal of the ${transactionTitle(original)} of ${amountText(amount, currency)}, ${fullTimeText(created_at)}${text}`;
 }
 
 /** The whole amount of a transaction; of a hold, what was not captured yet. */
@@ -91,8 +113,10 @@ function leftOf(original: Transaction | Hold): string {
   return fromMinor(BigInt(toMinor(amount, currency)) - BigInt(toMinor(captured_amount, currency)), currency);
 }
 
-/** Shows an account by its number, type, and owner, and a client by its name, with links. */
-export function showSubject(id: string, { accounts, clients }: Subjects): Html {
+/** Shows an account by its number, type, and owner, a client by its name, and a transaction by its type, with links. */
+export function showSubject(id: string, { accounts, clients, originals }: Subjects): Html {
+  const original = originals.get(id);
+  if (original && 'transaction_type' in original) return idLink(id, `the ${transactionTitle(original)}`);
   const account = accounts.get(id);
   const owner = clients.get(account?.client_id ?? id);
   const name = owner && html`<strong>${idLink(owner.client_id, clientName(owner))}</strong>`;

@@ -35,6 +35,17 @@ const waiting = {
   decided_at: null,
   reason: null,
 };
+const entered = {
+  audit_id: `aud_${'1'.repeat(32)}`,
+  created_at: time,
+  actor: `jwt:${issuer}|bob`,
+  action: 'create_transaction',
+  resource_id: ids.transaction,
+  outcome: 'success',
+  request_id: 'r-1',
+  details: {},
+  address: null,
+};
 const shownAs = (changes: object, has_unread_key = false) =>
   ok({ approval: { ...waiting, ...changes }, has_unread_key });
 const all = 'approvals:write accounts:read transactions:write';
@@ -152,26 +163,59 @@ describe('approvals', () => {
     expect([blind.includes('10.50'), blind.includes('+1500.00')]).toEqual([false, true]);
   });
 
-  it('are decided in the list, which shows amount, customer, asker, and age, and then what was decided', async () => {
+  it('are listed with amount, customer, asker, and age, the oldest first, and conspicuous before they expire', async () => {
     answers['list_clients'] = ok({ items: [samples.client] });
-    const hourAgo = new Date(Date.now() - 90 * 60_000).toISOString();
-    answers['list_approvals'] = ok({ items: [{ ...waiting, requested_at: hourAgo }] });
-    const { session, get, post } = made.signedIn(`${all} clients:read`);
+    const at = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
+    const dated = (expires: number) => ({ ...waiting, requested_at: at(-95), expires_at: at(expires) });
+    answers['list_approvals'] = ok({ items: [dated(125), dated(21 * 60 + 5)] });
+    const { get } = made.signedIn(`${all} clients:read`);
     const list = withoutBlanks((await get('/admin/ui/approvals')).body);
     for (const text of ['<strong>1500.00 USD</strong>', '<span class="long">x</span>', '>bob</span>', '>1 h</time>'])
       expect(list).toContain(text);
-    answers['approve_request'] = ok({ ...waiting, status: 'Approved' });
-    const fields = { csrf_token: session.csrf, idempotency_key: 'k', list: 'yes', decision: 'approval', reason: '' };
-    const decided = (await post(url, fields)).headers.location ?? '';
-    expect(decided).toBe(`/admin/ui/approvals?decided=${approval_id}`);
-    answers['get_approval'] = shownAs({ status: 'Approved', outcome: { status: 'success', data: {} } });
-    expect((await get(decided)).body).toContain(`<strong>Approved:</strong> <a href="${url}">Deposit of`);
-    const outcome = { status: 'error', code: 'inactive_account', message: 'account SAV-1 is Frozen' };
-    answers['get_approval'] = shownAs({ status: 'Approved', outcome });
-    expect((await get(decided)).body).toMatch(/refused when it was carried out: .* account SAV-1 is Frozen/);
-    answers['get_approval'] = shownAs({});
-    const without = await post(url, { ...fields, decision: 'rejection' });
-    expect([without.statusCode, without.body.includes('id="reason-reason"')]).toEqual([400, true]);
+    expect(list).toMatch(/class="pill wait">.*?in 2 h/s);
+    expect(list).toMatch(/<div>in 21 h<\/div>/);
+    expect(lastList()).toMatchObject({ order: 'asc' });
+    await get('/admin/ui/approvals?order=desc');
+    expect(lastList()).toMatchObject({ order: 'desc' });
+    await get('/admin/ui/approvals/mine');
+    expect(lastList()).toMatchObject({ order: 'desc' });
+    const file = (await get('/admin/ui/approvals/all.csv')).body;
+    expect(file).toContain('"amount","currency","requested_by"');
+    expect(file).toContain('"Large posting"');
+    expect(file).toContain('"1500.00","USD","bob"');
+  });
+
+  it('lead to the next one once they are decided, and to what was made, as people know it', async () => {
+    const decided = { status: 'Approved', decided_by: `jwt:${issuer}|ada`, decided_at: time };
+    answers['get_approval'] = shownAs({ ...decided, outcome: { status: 'success', data: samples.transaction } });
+    const other = `apr_${'b'.repeat(32)}`;
+    answers['list_approvals'] = ok({ items: [{ ...waiting, approval_id: other }, waiting] });
+    const body = (await made.signedIn(all).get(url)).body;
+    expect(body).toContain(`<a role="button" data-next href="/admin/ui/approvals/${other}">Next request (2 wait)</a>`);
+    expect(lastList()).toMatchObject({ status: 'Waiting', requested_by: 'others', order: 'asc' });
+    expect(body).toContain(`href="/admin/ui/counter/receipts/${ids.transaction}">Receipt</a>`);
+    answers['list_approvals'] = ok({ items: [] });
+    expect((await made.signedIn(all).get(url)).body).toContain('<a href="/admin/ui/approvals" data-next>');
+    answers['list_accounts'] = ok({ items: [samples.master] });
+    answers['get_approval'] = shownAs({
+      ...decided,
+      action: 'unfreeze',
+      request: { ...waiting.request, operation: 'change_account_status', path: `/accounts/${ids.account}/x`, body: {} },
+      outcome: { status: 'success', data: { account_id: ids.account } },
+    });
+    expect((await made.signedIn(all).get(url)).body).toMatch(/It has been done\.<\/strong> <a href="[^"]*">SAV-1<\/a>/);
+  });
+
+  it('are all shown to an auditor, who does not decide', async () => {
+    // contract: four-eyes-18
+    const { get } = made.signedIn('audit:read clients:read');
+    expect((await get('/admin/ui')).body).toContain('href="/admin/ui/approvals"');
+    expect((await get('/admin/ui/approvals')).headers.location).toBe('/admin/ui/approvals/all');
+    expect((await get('/admin/ui/approvals/all')).body).toContain('Large posting');
+    expect((await get(url)).body).not.toContain('value="approval"');
+    expect((await made.signedIn('audit:read').get('/admin/ui/approvals/all')).headers.location).toBe(
+      '/admin/ui/approvals/mine',
+    );
   });
 
   it('of a reversal show whose money it is, how much, and the notes on customer and account', async () => {
@@ -198,12 +242,20 @@ describe('approvals', () => {
     const asked = { ...reversal, request: { ...request, body: { reason: 'typed twice' } } };
     answers['list_approvals'] = ok({ items: [{ ...waiting, ...asked }] });
     answers['get_approval'] = shownAs(asked);
-    const { get } = made.signedIn(`${all} clients:read transactions:read transactions:reverse`);
+    answers['list_audit'] = ok({ items: [{ ...entered, actor: `jwt:${issuer}|carol` }] });
+    const { get } = made.signedIn(`${all} clients:read transactions:read transactions:reverse audit:read`);
     const list = (await get('/admin/ui/approvals')).body;
     for (const text of ['<strong>25.00 USD</strong>', '<span class="long">x</span>']) expect(list).toContain(text);
     const page = (await get(url)).body;
     for (const text of ['25.00 USD', '<h2>Notes: x</h2>', '<h2>Notes: SAV-1</h2>', 'passport &lt;seen&gt;'])
       expect(page).toContain(text);
+    // What the person who asked has seen: what it was, and what it leaves.
+    const seen = withoutBlanks(page.replace(/<[^>]*>/g, ' '));
+    expect(seen).toMatch(/Reversed operation\s+Deposit of 25\.00 USD\s+Posted/);
+    expect(seen).toMatch(/SAV-1, x: available\s+10\.50 USD\s+−14\.50 USD/);
+    expect(seen).toContain('Entered by');
+    expect(seen).toContain('carol');
+    expect(list).toContain('Reversal of the Deposit of 25.00');
   });
 
   it('of an unfreezing show why the account is frozen, who froze it, and why it should be unfrozen', async () => {
@@ -249,10 +301,13 @@ describe('approvals', () => {
     });
     answers['list_approvals'] = ok({ items: [dated('2026-01-30'), dated('2026-02-01'), waiting] });
     answers['get_approval'] = shownAs(closing);
+    answers['list_day_closings'] = ok({ items: [] });
+    answers['get_day_closing'] = refused('day_not_found', 'no', { closed_up_to: null });
     const { get } = made.signedIn('approvals:write books:read books:close');
     const { body } = await get(url);
     expect(body).toContain('nothing is posted with the value date 2026-01-31 or an earlier one');
     expect(body).toContain('<strong>1</strong> request with a value date');
+    expect(body).toContain('This is the first closing: it closes every day before 2026-01-31 too.');
     expect(body).toContain('hx-get="/admin/ui/books/days/2026-01-31/preview"');
     expect((await made.signedIn('approvals:write').get(url)).body).not.toContain('/preview');
     answers['get_approval'] = shownAs({ ...closing, status: 'Approved', outcome: { status: 'success', data: {} } });
@@ -273,6 +328,7 @@ describe('approvals', () => {
     const text = withoutBlanks((await made.signedIn(`${all} accounts:limits`).get(url)).body).replace(/<[^>]*>/g, ' ');
     expect(text).toMatch(/At most per posting\s+no limit\s+75\.50 USD/);
     expect(text).toMatch(/At most out per day\s+50\.00 USD\s+no limit/);
+    expect(text).not.toMatch(/Per transaction\s+75\.5/);
   });
 
   it('show amounts in the bank’s format, except in texts that people have written', async () => {
@@ -412,6 +468,8 @@ describe('approvals', () => {
       reason: '',
     });
     expect([without.statusCode, without.body.includes('Reason')]).toEqual([400, true]);
+    expect(without.body).toMatch(/<textarea name="reason"[^>]* required/);
+    expect(without.body).toContain('<button name="decision" value="approval" formnovalidate>');
     answers['approve_request'] = refused('approval_decided', 'is already Rejected');
     const late = await post(url, { csrf_token: session.csrf, idempotency_key: 'k', decision: 'approval' });
     expect([late.statusCode, late.body.includes('is already Rejected')]).toEqual([409, true]);

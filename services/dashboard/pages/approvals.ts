@@ -6,12 +6,12 @@ import {
   approvalLifetimeMs,
   approvalStatus,
 } from '#libs/contracts/approvals.ts';
-import { isCurrency } from '#libs/contracts/money.ts';
+import { isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
+import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
@@ -30,18 +30,30 @@ import {
   parts,
   pill,
   resourcePage,
-  type ShownChange,
   showAge,
   showFullTime,
   showTime,
   table,
   tags,
+  toned,
 } from '../html/show.ts';
 import type { Looked } from '../session/looked.ts';
-import { findEffects } from './approval-effects.ts';
-import { accountsOf, amountOf, clientsOf, readSubjects, type Subjects, showSubject } from './approval-subjects.ts';
+import { type Effects, findEffects, noEffects } from './approval-effects.ts';
+import {
+  accountsOf,
+  amountOf,
+  clientsOf,
+  type Money,
+  moneyOf,
+  readSubjects,
+  reversedText,
+  type Subjects,
+  showSubject,
+} from './approval-subjects.ts';
+import { actionWords } from './approval-words.ts';
 import { clientName } from './client-views.ts';
-import { dayPreview, daysUrl, showAffected } from './days.ts';
+import { counterUrl } from './counter-views.ts';
+import { daysUrl, showMeaning } from './days.ts';
 import { notesAbout } from './notes.ts';
 import { showSecret } from './secrets.ts';
 
@@ -49,16 +61,22 @@ export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
 const everybody = { scope: null } as const;
 
-type Shows = Pick<List<Approval>, 'fixed' | 'filters' | 'note'> & { url: string; title: string; tab: string };
+type Shows = Pick<List<Approval>, 'fixed' | 'filters' | 'note' | 'oldestFirst'> & {
+  url: string;
+  title: string;
+  tab: string;
+};
 
 const own = `${approvalsUrl}/mine`;
+const all = `${approvalsUrl}/all`;
 const lists: readonly Shows[] = [
   {
     url: approvalsUrl,
     title: 'Approvals waiting for me',
     tab: 'Waiting for me',
     fixed: { status: 'Waiting', requested_by: 'others' },
-    note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires. The arrow keys lead from request to request; there, A leads to its approval and R to its rejection.',
+    oldestFirst: true,
+    note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires. The arrow keys lead from request to request, and Enter opens one.',
   },
   {
     url: own,
@@ -69,14 +87,18 @@ const lists: readonly Shows[] = [
     note: 'Somebody else decides about your requests. A request that nobody decides within 24 hours expires; it can be made again.',
   },
   {
-    url: `${approvalsUrl}/all`,
+    url: all,
     title: 'All approvals',
     tab: 'All',
     filters: [
       { name: 'status', label: 'Status', options: approvalStatus.options },
-      { name: 'action', label: 'Action', options: approvalActions },
+      {
+        name: 'action',
+        label: 'Action',
+        options: approvalActions.map((action) => [action, actionWords[action]] as const),
+      },
     ],
-    note: 'Requests that you can decide or could have decided, and your own requests.',
+    note: 'Requests that you can decide or could have decided, and your own requests; for auditors, all of the bank.',
   },
 ];
 
@@ -98,7 +120,7 @@ async function decide(visit: PageRequest): Promise<PageResult> {
   const page = `${approvalsUrl}/${visit.id}`;
   try {
     await visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
-    return { redirectTo: visit.fields.has('list') ? `${approvalsUrl}?decided=${visit.id}` : page };
+    return { redirectTo: page };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status < 500) throw error;
     // The bank did not confirm the decision. The page shows the state of the approval.
@@ -111,20 +133,25 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
     ...list,
     path,
     pageSize: 25,
-    // No request waits for a person who may not decide, and such a person sees only their own requests.
-    async above() {
-      const open = lists.filter((one) => one.url === own || visit.person.scopes.has('approvals:write'));
-      if (!open.some((one) => one.url === url)) return { redirectTo: own };
-      const links = open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url }));
-      return html`${parts('Approvals', links)}${await showDecided(visit)}`;
+    // No request waits for a person who may not decide. Such a person sees only their own requests, an auditor all.
+    above() {
+      const { scopes } = visit.person;
+      const mayDecide = scopes.has('approvals:write');
+      const mayAudit = scopes.has('audit:read') && scopes.has('clients:read');
+      const open = lists.filter((one) => one.url === own || mayDecide || (one.url === all && mayAudit));
+      if (!open.some((one) => one.url === url)) return { redirectTo: mayAudit ? all : own };
+      return parts(
+        'Approvals',
+        open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url })),
+      );
     },
     async complete(rows) {
       const subjects = await readSubjects(visit, rows);
       return rows.map((row) => ({
         ...row,
-        summary: withNumbers(row.summary, subjects),
+        summary: reversedText(row, subjects) ?? withNumbers(row.summary, subjects),
         customer: customersOf(row, subjects),
-        amount: amountOf(row, subjects),
+        money: moneyOf(row, subjects),
       }));
     },
     async show(rows, sorting) {
@@ -135,20 +162,21 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
   addListPage(app, url, { title, ...everybody }, approvalList, columns);
 }
 
-type Listed = Approval & { customer?: string; amount?: string | undefined };
+type Listed = Approval & { customer?: string; money?: Money | undefined };
 
 const columns: CsvColumn<Listed>[] = [
   'approval_id',
-  'action',
+  { title: 'action', value: ({ action }) => actionWords[action] },
   'summary',
   'customer',
-  'amount',
-  'requested_by',
+  { title: 'amount', value: ({ money }) => money && plainMoney(money.amount, money.currency) },
+  { title: 'currency', value: ({ money }) => money?.currency },
+  { title: 'requested_by', value: ({ requested_by }) => actorText(requested_by) },
   'requested_by_name',
   'requested_at',
   'expires_at',
   'status',
-  'decided_by',
+  { title: 'decided_by', value: ({ decided_by }) => decided_by && actorText(decided_by) },
   'decided_by_name',
   'decided_at',
   'reason',
@@ -175,27 +203,22 @@ async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong):
   if (approval.api_key !== undefined && made?.key_id !== undefined)
     return showSecret(visit, made.key_id, approval.api_key);
   const isWaiting = approval.status === 'Waiting';
-  const [subjects, names, effects, day] = await Promise.all([
+  const mayDecide = visit.person.scopes.has('approvals:write');
+  const [subjects, names, effects, day, waiting] = await Promise.all([
     readSubjects(visit, [approval]),
     readNames(visit, [approval]),
-    isWaiting ? findEffects(visit, approval) : [],
+    isWaiting ? findEffects(visit, approval) : noEffects,
     isWaiting && showDay(visit, approval),
+    isWaiting || !mayDecide ? undefined : known(readWaiting(visit)),
   ]);
   const notes = isWaiting && (await showNotes(visit, approval, subjects));
-  const content = approvalPage(visit, approval, { subjects, names, effects, day, notes }, wrong);
+  const content = approvalPage(
+    visit,
+    approval,
+    { subjects, names, effects, day, notes, waiting: waiting ?? [] },
+    wrong,
+  );
   return { title: summarize(approval, subjects), content };
-}
-
-/** What was decided in the list, after which the list is shown again. */
-async function showDecided(visit: PageRequest): Promise<Html | false> {
-  const decided = visit.query.get('decided');
-  if (decided === null) return false;
-  const { data } = await visit.api.get<Approval>(`${path}/${encodeURIComponent(decided)}`);
-  const { status, outcome, approval_id } = data;
-  const page = html`<a href="${approvalsUrl}/${approval_id}">${summarize(data, await readSubjects(visit, [data]))}</a>`;
-  if (outcome?.status === 'error')
-    return notice('error', html`${status}, but refused when it was carried out: ${page}. ${outcome.message}`);
-  return notice('info', html`<strong>${status}:</strong> ${page}`);
 }
 
 /** The latest notes about the customers and on the accounts, which the person who asked has seen too. */
@@ -212,20 +235,20 @@ async function showNotes(visit: PageRequest, approval: Approval, subjects: Subje
 }
 
 /** For the closing of a day: what it means, and the books of the day if the person may see them. */
-async function showDay(visit: PageRequest, { request: { operation, body } }: Approval): Promise<Html | false> {
-  if (operation !== 'close_day') return false;
-  const day = String(body['date']);
-  return html`<p>After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
-${await showAffected(visit, day)}${visit.person.scopes.has('books:read') && dayPreview(day)}`;
-}
+const showDay = (visit: PageRequest, { request: { operation, body } }: Approval): Promise<Html> | false =>
+  operation === 'close_day' && showMeaning(visit, String(body['date']));
 
 const mostCounted = 20;
 
+/** Returns the oldest requests that wait for this person. */
+const readWaiting = async ({ api }: Pick<PageRequest, 'api'>): Promise<Approval[]> =>
+  (await api.get<Approval[]>(`${path}?status=Waiting&requested_by=others&limit=${mostCounted}&order=asc`)).data;
+
+const countText = ({ length }: readonly unknown[]): string => `${length}${length === mostCounted ? '+' : ''}`;
+
 /** Returns how many are waiting for this person, with a + if there are more. */
-export async function countWaiting({ api }: Pick<PageRequest, 'api'>): Promise<string> {
-  const { data } = await api.get<Approval[]>(`${path}?status=Waiting&requested_by=others&limit=${mostCounted}`);
-  return `${data.length}${data.length === mostCounted ? '+' : ''}`;
-}
+export const countWaiting = async (visit: Pick<PageRequest, 'api'>): Promise<string> =>
+  countText(await readWaiting(visit));
 
 /**
  * Returns how many of the person's requests were decided, or have expired, since they last looked at them; of the last 24 hours if
@@ -239,7 +262,7 @@ async function countDecided({ api, lookedMs, now }: PageRequest): Promise<string
     const at = status === 'Expired' ? expires_at : decided_at;
     return at !== null && Date.parse(at) > sinceMs;
   });
-  return `${decided.length}${decided.length === mostCounted ? '+' : ''}`;
+  return countText(decided);
 }
 
 /** Remembers that the person has looked at their own requests. */
@@ -260,20 +283,6 @@ async function showCount(visit: PageRequest): Promise<Html> {
 
 type ShownApproval = Approval & { api_key?: string };
 
-/** The actions in words. */
-export const actionWords: Record<ApprovalAction, string> = {
-  reverse: 'Reversal',
-  unfreeze: 'Unfreezing',
-  create_key: 'API key',
-  post_above: 'Large posting',
-  erase: 'Erasure of a client',
-  client_contact: 'Contact of a client',
-  webhook: 'Webhook',
-  close_day: 'Closing of a day',
-  raise_limit: 'Limits of an account',
-  backdate: 'Earlier value date',
-};
-
 /** Replaces account ids in a sentence by account numbers, and shortens other ids. */
 function withNumbers(sentence: string, { accounts }: Pick<Subjects, 'accounts'>): string {
   return sentence.replace(
@@ -293,8 +302,8 @@ function withAmounts(text: string, action: ApprovalAction): string {
 }
 
 /** Says in one sentence what was asked for. */
-export const summarize = ({ summary, action }: Approval, subjects: Subjects): string =>
-  withNumbers(withAmounts(summary, action), subjects);
+export const summarize = (approval: Approval, subjects: Subjects): string =>
+  reversedText(approval, subjects) ?? withNumbers(withAmounts(approval.summary, approval.action), subjects);
 
 const customersOf = (row: Approval, subjects: Subjects): string => clientsOf(row, subjects).map(clientName).join(' → ');
 
@@ -331,7 +340,7 @@ function approvalTable(
             : showTime(requested_at),
       },
       isQueue
-        ? { title: 'Decision', show: (row) => decideHere(visit, row) }
+        ? { title: 'Expires', show: ({ expires_at }) => showExpiry(expires_at, visit.now) }
         : {
             title: 'Status',
             show: (row) =>
@@ -343,12 +352,14 @@ function approvalTable(
   );
 }
 
-/** The decision in the list. It has to be opened first, so that a second click decides nothing about the next row. */
-const decideHere = ({ person }: PageRequest, approval: Approval): Html =>
-  html`<details><summary>Decide</summary><form method="post" action="${approvalsUrl}/${approval.approval_id}">${csrfField(person.csrf)}${once()}<input type="hidden" name="list" value="yes">
-<label>Reason <textarea name="reason" rows="2" maxlength="500"></textarea><small>Required for a rejection.</small></label>${decisionButtons}</form></details>`;
+const soonMs = 4 * 60 * 60 * 1000;
 
-const decisionButtons = html`<div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>`;
+/** When a request that waits expires, conspicuous in its last hours. */
+function showExpiry(expires_at: string, now: number): Html {
+  const minutes = Math.max(0, Math.floor((Date.parse(expires_at) - now) / 60_000));
+  const text = minutes < 60 ? `in ${minutes} min` : `in ${Math.floor(minutes / 60)} h`;
+  return Date.parse(expires_at) - now < soonMs ? toned('wait', 'warning', text) : html`${text}`;
+}
 
 const meanings: Record<Approval['status'], string> = {
   Waiting: 'A second person must decide. Nothing has been done yet.',
@@ -360,11 +371,13 @@ const meanings: Record<Approval['status'], string> = {
 /** What is read for the page of an approval. */
 interface Facts extends Read {
   /** While it is waiting: what it would change now. */
-  effects: ShownChange[];
+  effects: Effects;
   /** While it is waiting: the day that it would close. */
   day: Html | false;
   /** While it is waiting: the latest notes on accounts and customers. */
   notes: Html | false;
+  /** Once it is decided: the others that wait for this person, the oldest first. */
+  waiting: readonly Approval[];
 }
 
 /**
@@ -374,7 +387,7 @@ interface Facts extends Read {
 function approvalPage(
   visit: PageRequest,
   approval: ShownApproval,
-  { subjects, names, effects, day, notes }: Facts,
+  { subjects, names, effects, day, notes, waiting }: Facts,
   wrong: Wrong,
 ): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
@@ -382,19 +395,25 @@ function approvalPage(
   const isOwn = requested_by === visit.actor;
   const amount = amountOf(approval, subjects);
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
-  return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
+  const [next] = waiting;
+  return html`<p class="actions">${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
 ${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
-${showOutcome(approval)}
+${showOutcome(approval, subjects)}
 ${desk(
   'What was asked for',
   html`<h2>What was asked for</h2>${facts([
     ['Action', actionWords[approval.action]],
     ['Amount', amount !== undefined && html`<strong class="balance">${amount}</strong>`],
     ...about(approval, subjects),
+    ...effects.facts,
     ...Object.entries(request.body)
       .filter(([name]) => !(shownBefore.has(name) && (amount !== undefined || name.endsWith('_id'))))
-      .map(([name, value]) => [fieldLabel(name), html`<span class="wide">${showValue(value)}</span>`] as const),
+      .filter(() => effects.changes.length === 0 || !isChangeOfFields.has(request.operation))
+      .map(
+        ([name, value]) =>
+          [fieldLabel(name), html`<span class="wide">${showValue(value, approval, subjects)}</span>`] as const,
+      ),
     ['State', pill(status)],
     ['Asked by', showActor(requested_by, names)],
     ['Asked', showFullTime(requested_at)],
@@ -403,7 +422,7 @@ ${desk(
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}${notes}`,
-  html`${effects.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects)}`}${day}
+  html`${effects.warning !== undefined && notice('warning', effects.warning)}${effects.changes.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects.changes)}`}${day}
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
@@ -419,6 +438,15 @@ const shownBefore = new Set([
   'from_account_id',
   'to_account_id',
   'client_id',
+]);
+
+/** Of these, every field is a row of what would change. */
+const isChangeOfFields: ReadonlySet<string> = new Set([
+  'set_account_limits',
+  'create_api_key',
+  'update_client',
+  'update_webhook',
+  'create_webhook',
 ]);
 
 /** What the request is about, in the words of the counter. */
@@ -438,7 +466,9 @@ function fieldLabel(name: string): string {
   return words[name] ?? fieldWords(name.replace(/_id$/, ''));
 }
 
-function showValue(value: unknown): Html | string {
+function showValue(value: unknown, approval: Approval, subjects: Subjects): Html | string {
+  if (approval.request.operation === 'set_account_limits')
+    return value === null ? 'no limit' : amountText(String(value), accountsOf(approval, subjects)[0]?.currency ?? null);
   if (Array.isArray(value)) return tags(value.map(String));
   if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
   return resourcePage(value) === undefined ? value : idLink(value);
@@ -447,14 +477,22 @@ function showValue(value: unknown): Html | string {
 function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}
-${decisionButtons}
+${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, isRequired: true, hint: 'Why you reject it; for an approval, if there is something to say.' }, fields, wrong)}
+<div class="actions"><button name="decision" value="approval" formnovalidate>Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
 </form>`;
+}
+
+/** What was made, as people know it; a posting with its receipt. */
+function showMade(id: string, made: Record<string, unknown>, subjects: Subjects): Html {
+  if (!/^(txn|trf)_/.test(id))
+    return typeof made['name'] === 'string' ? idLink(id, made['name']) : showSubject(id, subjects);
+  const receipt = html`<a role="button" class="secondary" href="${counterUrl}/receipts/${id}">Receipt</a>`;
+  return html`${idLink(id, 'The posting')} ${receipt}`;
 }
 
 const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'client_id', 'webhook_id'];
 
-function showOutcome({ status, outcome, request }: Approval): Html | false {
+function showOutcome({ status, outcome, request }: Approval, subjects: Subjects): Html | false {
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
@@ -470,6 +508,6 @@ function showOutcome({ status, outcome, request }: Approval): Html | false {
   const day = request.operation === 'close_day' && String(request.body['date']);
   return notice(
     'success',
-    html`<strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}`,
+    html`<strong>It has been done.</strong>${typeof id === 'string' && html` ${showMade(id, made, subjects)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}`,
   );
 }

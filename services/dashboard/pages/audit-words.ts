@@ -1,4 +1,7 @@
+import { approvalAction } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { amountText } from '#libs/service/formats.ts';
+import { actionWords } from './approval-words.ts';
 
 /** What the audit calls actions, in words and in groups. Pure. */
 
@@ -106,3 +109,57 @@ export const actionGroups: readonly (readonly [string, readonly (readonly [strin
   ['Others', named(ungrouped.filter((name) => !isRead(name) && name !== 'record_activity'))] as const,
   ['Reads', named(ungrouped.filter((name) => isRead(name) && isRecorded(name)))] as const,
 ].filter(([, actions]) => actions.length > 0);
+
+/** Details that only technicians need: how the request was sent. */
+export const isTechnical = (name: string): boolean => technicalNames.has(name);
+const technicalNames: ReadonlySet<string> = new Set([
+  'command_id',
+  'operation',
+  'method',
+  'path',
+  'filters',
+  'approval_id',
+  'about',
+  'account_id',
+  'account_ids',
+  'from_account_id',
+  'to_account_id',
+  'client_id',
+]);
+
+type Details = Readonly<Record<string, unknown>>;
+
+/** Returns what was done in words: of a posting, its type. Pure. */
+export const recordTitle = (action: string, { transaction_type: type }: Details): string =>
+  action === 'create_transaction' && typeof type === 'string' ? type : actionText(action);
+
+/** Says in short what a record is about, beside its action: the amount, the change, the reason. Pure. */
+export function recordText(details: Details): string {
+  const text = (name: string) => (typeof details[name] === 'string' ? details[name] : undefined);
+  const [from, to, amount] = [text('from_status'), text('to_status'), text('amount')];
+  const asked = approvalAction.safeParse(text('action'));
+  return [
+    asked.success ? actionWords[asked.data] : undefined,
+    amount && amountText(amount, text('currency') ?? null),
+    from && to && `${from} → ${to}`,
+    text('reason')?.replaceAll('_', ' '),
+    text('date'),
+    text('account_type'),
+    details['counted'] !== undefined ? `counted ${detailText(details['counted'])}` : undefined,
+  ]
+    .filter((part) => part !== undefined && part !== '')
+    .join(', ');
+}
+
+/** Returns the value of a detail as text: amounts with their currency, lists, and what was before. Pure. */
+export function detailText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(detailText).join(', ');
+  if (typeof value !== 'object' || value === null) return value === null ? 'none' : String(value);
+  const { amount, currency, ...others } = value as Details;
+  const money = typeof amount === 'string' && typeof currency === 'string' ? [amountText(amount, currency)] : [];
+  const rest = money.length > 0 ? others : (value as Details);
+  return [
+    ...money,
+    ...Object.entries(rest).map(([name, one]) => `${name.replaceAll('_', ' ')} ${detailText(one)}`),
+  ].join(' ');
+}

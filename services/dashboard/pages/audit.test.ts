@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { ok } from '../../gateway/test/test-app.ts';
-import { answering, testDashboard } from '../test/test-dashboard.ts';
+import { ids, ok, samples } from '../../gateway/test/test-app.ts';
+import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
 import { actionGroups, actionText } from './audit-words.ts';
 
 /** Who and what an auditor asks for: by name, and in words. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
+let more: Answers = {};
 const people = ['officer', 'office', 'auditor'].map((name) => ({ actor: `jwt:https://id.example|${name}`, name }));
 const key = { actor: `key:key_${'1'.repeat(32)}`, name: 'Payroll' };
 const record = {
@@ -31,6 +32,7 @@ beforeAll(async () => {
           ),
         ),
       list_staff_names: ok([{ actor: people[0]?.actor, name: 'Olivia Officer' }]),
+      ...more,
     })),
   );
 });
@@ -75,7 +77,79 @@ describe('who', () => {
   });
 });
 
+describe('about whom', () => {
+  const found = (kind: string, id: string, title: string) => ({
+    kind,
+    id,
+    title,
+    subtitle: 'x',
+    matched: 'name',
+    created_at: record.created_at,
+  });
+  const [one, two] = [found('client', ids.client, 'Ada Lo'), found('account', ids.account, 'SAV-1')];
+  const auditor = () => made.signedIn('audit:read clients:read accounts:read');
+  const lastSubject = () =>
+    made.sent
+      .filter(({ headers }) => headers['ce_type']?.includes('list_audit.'))
+      .map(({ value }) => (JSON.parse(String(value)) as { subject?: string }).subject)
+      .at(-1);
+
+  it('is entered by name or number, and leads to the records about that customer or account', async () => {
+    more = { search_records: ok([one]), search_postings: ok([]) };
+    const { headers } = await auditor().get('/admin/ui/audit?about=ada&reads=with');
+    const to = new URL(String(headers.location), 'http://bank.example').searchParams;
+    expect([to.get('subject'), to.get('about'), to.get('reads')]).toEqual([ids.client, null, 'with']);
+    more = { search_records: ok([one, two]), search_postings: ok([]) };
+    const { body } = await auditor().get('/admin/ui/audit?about=a');
+    expect(body).toContain(`audit?subject=${ids.account}" title="x">SAV-1</a>`);
+    expect(askedActor()).toBe('to be chosen');
+    more = { search_records: ok([]), search_postings: ok([]) };
+    expect((await auditor().get('/admin/ui/audit?about=a')).body).toContain('No customer or account was found');
+  });
+
+  it('is said by name, with what was done in words, and by whom it was approved', async () => {
+    const deposit = {
+      ...record,
+      action: 'create_transaction',
+      resource_id: ids.transaction,
+      details: {
+        account_id: ids.account,
+        transaction_type: 'Deposit',
+        amount: '15',
+        currency: 'USD',
+        approved_by: 'jwt:https://id.example|mary',
+        counted: [{ currency: 'USD', amount: '7' }],
+      },
+    };
+    more = {
+      list_audit: ok({ items: [deposit] }),
+      list_accounts: ok({ items: [samples.master] }),
+      get_ledger_accounts: ok([samples.ledger]),
+      list_clients: ok({ items: [samples.client] }),
+    };
+    const { body } = await auditor().get(`/admin/ui/audit?subject=${ids.client}`);
+    expect(lastSubject()).toBe(ids.client);
+    const text = body
+      .replace(/<[^>]*>/g, ' ')
+      .replaceAll('\u00a0', ' ')
+      .replaceAll('\u202f', '');
+    expect(text).toMatch(/About\s+x\s+only/);
+    expect(text).toMatch(/Deposit\s+15\.00 USD, counted 7\.00 USD\s+approved by mary/);
+    expect(text).toMatch(/SAV-1\s*, Savings,\s+x/);
+    expect(text).not.toContain('[object');
+    const file = (await auditor().get(`/admin/ui/audit.csv?subject=${ids.client}`)).body
+      .replaceAll('\u00a0', ' ')
+      .replaceAll('\u202f', '');
+    expect(file).toContain('"2026-01-02 03:04:05","Payroll"');
+    for (const cell of ['"Deposit: 15.00 USD, counted 7.00 USD"', '"SAV-1"', '"x"']) expect(file).toContain(cell);
+  });
+});
+
 describe('what', () => {
+  beforeEach(() => {
+    more = {};
+  });
+
   it('has words, and a group for every action that changes something', () => {
     const grouped = new Map(actionGroups.flatMap(([title, actions]) => actions.map(([name]) => [name, title])));
     const changing = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [] : [name]));

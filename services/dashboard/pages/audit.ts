@@ -1,13 +1,17 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
-import { bankTime } from '#libs/service/formats.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type ActorNames, actorText, readActorNames } from '../html/actors.ts';
+import { known } from '../api.ts';
+import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
+import { accountsBy, readClients } from '../html/owners.ts';
 import { emptyState, idText, notice, resourceLink, showFullTime, showSecond, table, toned } from '../html/show.ts';
-import { actionGroups, actionText } from './audit-words.ts';
+import { type Subjects, showSubject } from './approval-subjects.ts';
+import { actionGroups, actionText, detailText, isTechnical, recordText, recordTitle } from './audit-words.ts';
+import { clientName } from './client-views.ts';
 
 const url = '/admin/ui/audit';
 
@@ -65,7 +69,7 @@ function chooseWho(query: URLSearchParams, { typed, found }: Who): PageContent {
   return notice('info', `Nobody in the audit has a name with “${typed}”.`);
 }
 
-function filtersFor(names: ActorNames, { typed, found }: Who, query: URLSearchParams): Filter[] {
+function filtersFor({ names, subjects }: Known, { typed, found }: Who, query: URLSearchParams): Filter[] {
   const suggestions = typed === '' ? [me, ...new Set(found.map(({ name }) => name))] : [];
   return [
     { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']], isMain: true },
@@ -74,6 +78,13 @@ function filtersFor(names: ActorNames, { typed, found }: Who, query: URLSearchPa
       : { name: 'who', label: 'Who', hint: 'officer', suggestions, isOwn: true, isMain: true },
     { name: 'action', label: 'What', groups: withChosenAction(query.get('action')), isMain: true },
     { name: 'outcome', label: 'Outcome', options: withChosen(outcomes, query.get('outcome'), outcomeText) },
+    query.has('subject')
+      ? {
+          name: 'subject',
+          label: 'Customer or account',
+          fromLink: (id) => html`About ${showSubject(id, subjects)} only.`,
+        }
+      : { name: 'about', label: 'Customer or account', hint: 'SAV-2501804179', isOwn: true, isMain: true },
     { name: 'resource_id', label: 'Resource', fromLink: (id) => html`Records about ${idText(id)} only.` },
     { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];
@@ -85,6 +96,45 @@ const withChosenAction = (chosen: string | null): NonNullable<Filter['groups']> 
     ? actionGroups
     : [['Chosen', [[chosen, actionText(chosen)]]], ...actionGroups];
 
+/** What people know by other names than the records have. */
+interface Known {
+  names: ActorNames;
+  subjects: Subjects;
+}
+
+const subjectPattern = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
+const subjectsIn = ({ resource_id, details }: AuditRecord): string[] => [
+  ...new Set(`${resource_id} ${JSON.stringify(details)}`.match(subjectPattern)),
+];
+
+/** Reads the accounts and clients with these ids, as far as the person may see them. */
+async function readNamed(visit: PageRequest, ids: readonly string[]): Promise<Subjects> {
+  const accounts = await accountsBy(
+    visit,
+    ids.filter((id) => id.startsWith('acc_')),
+  );
+  const named = ids.filter((id) => id.startsWith('cli_')).map((client_id) => ({ client_id }));
+  return { accounts, originals: new Map(), clients: await readClients(visit, [...accounts.values(), ...named]) };
+}
+
+const isHit = ({ kind }: SearchHit): boolean => kind === 'client' || kind === 'account';
+
+/** Leads to the records about the customer or account that was entered, or shows which there are. */
+async function chooseSubject({ api, query }: PageRequest): Promise<PageContent> {
+  const typed = query.get('about')?.trim() ?? '';
+  if (typed === '') return html``;
+  const hits = (await known(api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: typed })}`)))?.data ?? [];
+  const [first, ...others] = hits.filter(isHit);
+  if (first === undefined) return notice('info', `No customer or account was found for “${typed}”.`);
+  const rest = [...query].filter(([name]) => !['about', 'subject', 'cursor'].includes(name));
+  const to = (id: string) => `${url}?${new URLSearchParams([['subject', id], ...rest])}`;
+  if (others.length === 0) return { redirectTo: to(first.id) };
+  return notice(
+    'info',
+    html`Several match “${typed}”: ${[first, ...others].map(({ id, title, subtitle }) => html`<a href="${to(id)}" title="${subtitle}">${title}</a> `)}`,
+  );
+}
+
 /** Reads are shown only on request or by a link, because otherwise there would be more of them than changes. */
 const showsReads = (query: URLSearchParams) =>
   ['reads', 'action', 'resource_id', 'request_id'].some((name) => (query.get(name) ?? '') !== '');
@@ -94,39 +144,81 @@ export function addAudit(app: FastifyInstance): void {
   addListPage(app, url, { title: 'Audit', scope: 'audit:read' }, auditList, columns);
 }
 
-const columns: CsvColumn<AuditRecord>[] = [
-  'audit_id',
-  { title: 'created_at', value: (row) => bankTime(Date.parse(row.created_at)) },
-  'actor',
+type Listed = AuditRecord & { name?: string | undefined; accounts?: string; customers?: string };
+
+const columns: CsvColumn<Listed>[] = [
+  'created_at',
+  { title: 'who', value: ({ actor, name }) => name ?? actorText(actor) },
+  {
+    title: 'what',
+    value: ({ action, details }) => [recordTitle(action, details), recordText(details)].filter(Boolean).join(': '),
+  },
+  { title: 'outcome', value: ({ outcome }) => outcomeText(outcome) },
+  'accounts',
+  'customers',
   'address',
+  {
+    title: 'details',
+    value: ({ details }) =>
+      Object.entries(details)
+        .map(([name, value]) => `${name} ${detailText(value)}`)
+        .join('; '),
+  },
+  'actor',
   'action',
-  'outcome',
   'resource_id',
   'request_id',
-  { title: 'details', value: (row) => JSON.stringify(row.details) },
+  'audit_id',
 ];
 
-async function auditList(visit: PageRequest): Promise<List<AuditRecord>> {
+async function auditList(visit: PageRequest): Promise<List<Listed>> {
   const { query, person } = visit;
   const who = await readWho(visit);
   const found = new Map(who.found.map(({ actor, name }) => [actor, name]));
-  const withNames = async (rows: readonly { actor: string }[]): Promise<ActorNames> =>
-    new Map([...found, ...(await readActorNames(visit, rows, 'actor'))]);
-  const chosen = query.get('actor');
+  const withNames = async (rows: readonly Partial<AuditRecord>[]): Promise<ActorNames> => {
+    const actors = rows.flatMap(({ actor, details = {} }) => [actor, details['approved_by'], details['requested_by']]);
+    const known = actors.flatMap((actor) => (typeof actor === 'string' ? [{ actor }] : []));
+    return new Map([...found, ...(await readActorNames(visit, known, 'actor'))]);
+  };
+  const readKnown = async (rows: readonly AuditRecord[]): Promise<Known> => {
+    const [names, subjects] = await Promise.all([withNames(rows), readNamed(visit, rows.flatMap(subjectsIn))]);
+    return { names, subjects };
+  };
+  const [actor, subject] = [query.get('actor'), query.get('subject')];
+  const chosen = {
+    names: await withNames(actor === null ? [] : [{ actor }]),
+    subjects: await readNamed(visit, subject === null ? [] : [subject]),
+  };
+  const isChoosing = who.typed !== '' || (query.get('about')?.trim() ?? '') !== '';
   return {
     path: '/admin/audit',
     fixed: {
       ...(!showsReads(query) && { reads: 'without' }),
       // Until one is chosen, no records are shown.
-      ...(who.typed !== '' && { actor: 'to be chosen' }),
+      ...(isChoosing && { actor: 'to be chosen' }),
     },
-    filters: filtersFor(await withNames(chosen === null ? [] : [{ actor: chosen }]), who, query),
+    filters: filtersFor(chosen, who, query),
     hasDays: true,
-    above: () => chooseWho(query, who),
+    above: async () => (who.typed === '' ? chooseSubject(visit) : chooseWho(query, who)),
     async show(rows, sort) {
-      return records(rows, { names: await withNames(rows), scopes: person.scopes }, sort);
+      return records(rows, await readKnown(rows), person.scopes, sort);
     },
-    note: 'Records are never changed or deleted.',
+    async complete(rows) {
+      const { names, subjects } = await readKnown(rows);
+      return rows.map((row) => {
+        const ids = subjectsIn(row);
+        const accounts = ids.flatMap((id) => subjects.accounts.get(id) ?? []);
+        const owners = [...ids, ...accounts.map(({ client_id }) => client_id)];
+        const customers = [...new Set(owners)].flatMap((id) => subjects.clients.get(id) ?? []).map(clientName);
+        return {
+          ...row,
+          name: names.get(row.actor),
+          accounts: accounts.map(({ account_number }) => account_number).join('; '),
+          customers: customers.join('; '),
+        };
+      });
+    },
+    note: 'Records are never changed or deleted. Postings by programs, and the payments of files, are not among the records of a customer: the transactions of the account show them.',
   };
 }
 
@@ -138,7 +230,8 @@ interface OneRequest {
 
 function records(
   rows: readonly AuditRecord[],
-  { names, scopes }: { names: ActorNames; scopes: ReadonlySet<string> },
+  { names, subjects }: Known,
+  scopes: ReadonlySet<string>,
   sort: Sorting,
 ): Html {
   const narrowed = (name: string, value: string, text = value) =>
@@ -146,6 +239,18 @@ function records(
   const requests = [...Map.groupBy(rows, ({ request_id }) => request_id).values()].flatMap((all): OneRequest[] =>
     all[0] ? [{ first: all[0], all }] : [],
   );
+  const about = (all: readonly AuditRecord[]): Html[] => {
+    const ids = [...new Set(all.flatMap(subjectsIn))].filter(
+      (id) => subjects.accounts.has(id) || subjects.clients.has(id),
+    );
+    // The owner of an account is shown with it.
+    const owners = new Set(ids.map((id) => subjects.accounts.get(id)?.client_id));
+    const known = ids.filter((id) => !owners.has(id)).map((id) => showSubject(id, subjects));
+    const resources = [...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))];
+    return known.length > 0 ? known : resources.map((id) => resourceLink(id, scopes));
+  };
+  const detail = ([name, value]: [string, unknown]) =>
+    html`<div><span class="quiet">${name.replaceAll('_', ' ')}</span> ${showDetail(name, value, names)}</div>`;
   return table<OneRequest>(
     'Audit records',
     [
@@ -158,23 +263,22 @@ function records(
       {
         title: 'What',
         show: ({ all }) =>
-          html`${all.map(({ action, outcome }) => html`<div class="name">${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br>${toned('bad', 'refused', outcomeText(outcome))}`}</div>`)}`,
+          html`${all.map(({ action, outcome, details }) => html`<div class="name">${narrowed('action', action, recordTitle(action, details))}${recordText(details) !== '' && html`<br><span class="text">${recordText(details)}</span>`}${typeof details['approved_by'] === 'string' && html`<br><span class="quiet">approved by ${actorText(details['approved_by'], names)}</span>`}${outcome !== 'success' && html`<br>${toned('bad', 'refused', outcomeText(outcome))}`}</div>`)}`,
       },
       {
-        title: 'Resource',
-        show: ({ all }) =>
-          html`${[...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].map((id) => html`<div>${resourceLink(id, scopes)}</div>`)}`,
+        title: 'About',
+        show: ({ all }) => html`${about(all).map((one) => html`<div class="name">${one}</div>`)}`,
       },
       {
         title: 'Details',
-        show: ({ first, all }) =>
-          html`<details class="details wide-open"><summary>Show</summary><div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${all
-            .flatMap(({ details }) => Object.entries(details))
-            .filter(([, value]) => value !== null)
-            .map(
-              ([name, value]) =>
-                html`<div><span class="quiet">${name.replaceAll('_', ' ')}</span> ${factText(value)}</div>`,
-            )}</details>`,
+        show({ first, all }) {
+          const given = all.flatMap(({ details }) => Object.entries(details)).filter(([, value]) => value !== null);
+          const [technical, others] = [
+            given.filter(([name]) => isTechnical(name)),
+            given.filter(([name]) => !isTechnical(name)),
+          ];
+          return html`<details class="details"><summary>Show</summary>${others.map(detail)}<div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${technical.map(detail)}</details>`;
+        },
       },
     ],
     requests,
@@ -187,7 +291,8 @@ function records(
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-function factText(value: unknown): Html | string {
-  if (typeof value === 'string') return isoTime.test(value) ? showFullTime(value) : value;
-  return Array.isArray(value) ? value.join(', ') : JSON.stringify(value);
+function showDetail(name: string, value: unknown, names: ActorNames): Html | string {
+  if (typeof value !== 'string') return detailText(value);
+  if (isoTime.test(value)) return showFullTime(value);
+  return name.endsWith('_by') ? showActor(value, names) : value;
 }

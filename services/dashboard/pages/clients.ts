@@ -25,6 +25,7 @@ import {
   openingFieldNames,
 } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
+import { auditLink } from './made-by.ts';
 import { needsApproval } from './needs-approval.ts';
 import { showNotes } from './notes.ts';
 import { addTask } from './tasks.ts';
@@ -74,7 +75,7 @@ export function addClients(app: FastifyInstance, secrets: readonly string[]): vo
     return {
       title: clientName(client),
       content: html`${clientLine(client)}${said !== undefined && notice('success', said)}${erasureNotice(client)}
-${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
+${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}${auditLink(client.client_id, person)}`)}`,
     };
   });
   addCorrection(app, secrets);

@@ -256,10 +256,29 @@ describe('a closed day', () => {
   it('shows its totals and hashes, who closed it, and leads to the days around it', async () => {
     answers['list_day_closings'] = closedFrom('2026-01-01', '2026-01-02');
     answers['get_day_closing'] = ({ date }) => (date === '2026-01-02' ? isClosed({ date }) : notClosed);
-    const { body } = await made.signedIn('books:read').get(`${url}/2026-01-02`);
+    answers['list_audit'] = ok({
+      items: [
+        {
+          audit_id: `aud_${'1'.repeat(32)}`,
+          created_at: '2026-01-03T00:00:00.000Z',
+          actor: 'jwt:https://id.example|ada',
+          action: 'close_day',
+          resource_id: '2026-01-02',
+          outcome: 'success',
+          request_id: 'r-1',
+          details: { approved_by: 'jwt:https://id.example|mary', approval_id: `apr_${'a'.repeat(32)}` },
+          address: null,
+        },
+      ],
+    });
+    const { body } = await made.signedIn('books:read audit:read transactions:read').get(`${url}/2026-01-02`);
     const text = visibleText(body);
     expect(body).toContain('<div id="day">');
     expect(text).toContain('by &lt;ada&gt;');
+    expect(text).toContain('Approved by mary');
+    expect(body).toContain(`href="/admin/ui/approvals/apr_${'a'.repeat(32)}"`);
+    expect(body).toContain('transactions?effective_from=2026-01-02&amp;effective_to=2026-01-02"');
+    expect(text).toContain('no earlier day was closed');
     expect(text).toContain('USD liabilities 1000.00 20.00 120.50 1100.50 12 7');
     expect(body).toContain(hash);
     expect(body).toContain(`href="${url}/2026-01-01"`);
@@ -305,6 +324,11 @@ describe('a closed day', () => {
     answers['get_day_closing'] = notClosed;
     const none = await get(`${url}/2026-01-02`);
     expect([none.statusCode, none.body.includes('This day is not closed')]).toEqual([404, true]);
+    expect(none.body).toContain('>Close it</a>');
+    answers['list_day_closings'] = closedFrom('2026-01-05', '2026-01-06');
+    const before = (await get(`${url}/2026-01-02`)).body;
+    expect(before).toMatch(/This day was closed with <a [^>]*>2026-01-05<\/a>, the first closing/);
+    expect(before).not.toContain('>Close it</a>');
     expect((await get(`${url}/2026-01-02?asked`)).body).toContain(waits);
   });
 });

@@ -20,6 +20,7 @@ import {
 import { addDownload, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { facts, loaded, notice, numeric, parts, refreshed, showFullTime, table } from '../html/show.ts';
+import { makerFacts, readMaker } from './made-by.ts';
 import { announce } from './needs-approval.ts';
 
 /** The days of the books: the calendar, closing a day, and a closed day. */
@@ -201,9 +202,7 @@ async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult
   );
   return {
     title,
-    content: html`${bookParts('days')}<p role="alert">After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
-${mayRead && closed.last === undefined && notice('info', html`This is the first closing: it closes all days before ${day} too.`)}
-${await showAffected(visit, day)}${mayRead && dayPreview(day)}${says}${form}`,
+    content: html`${bookParts('days')}${await showMeaning(visit, day)}${says}${form}`,
   };
 }
 
@@ -233,11 +232,20 @@ function problemOf(wrong: Wrong): Wrong {
   return date === undefined ? wrong : { ...wrong, message: date };
 }
 
+/** Says what the closing of this day means, and which requests it makes impossible, to the person who asks and the one who approves. */
+export async function showMeaning(visit: PageRequest, day: string): Promise<Html> {
+  const [closed, affected] = await Promise.all([known(readClosed(visit)), showAffected(visit, day)]);
+  const mayRead = visit.person.scopes.has('books:read');
+  return html`<p role="alert">After this, nothing is posted with the value date ${day} or an earlier one. A closed day cannot be opened again.</p>
+${mayRead && closed !== undefined && closed.last === undefined && notice('warning', html`<strong>This is the first closing: it closes every day before ${day} too.</strong>`)}
+${affected}${mayRead && dayPreview(day)}`;
+}
+
 /**
  * Says how many requests wait for an approval that the closing makes impossible, among the latest 100, to people who may
  * see the requests of others.
  */
-export async function showAffected({ api, person }: PageRequest, day: string): Promise<Html> {
+async function showAffected({ api, person }: PageRequest, day: string): Promise<Html> {
   if (!person.scopes.has('approvals:write')) return html``;
   const waiting = await known(api.get<Approval[]>('/admin/approvals?status=Waiting&limit=100'));
   const affected = (waiting?.data ?? []).filter(({ request: { body } }) => {
@@ -254,7 +262,7 @@ export async function showAffected({ api, person }: PageRequest, day: string): P
 }
 
 /** The trial balance of a day as it is now, which is read after the page, because it reads all accounts. */
-export const dayPreview = (day: string): Html => loaded('preview', `${dayUrl(day)}/preview`, `Books of ${day}`);
+const dayPreview = (day: string): Html => loaded('preview', `${dayUrl(day)}/preview`, `Books of ${day}`);
 
 async function preview(api: Api, day: string): Promise<Html> {
   const read = async (on: string) => (await api.get<TrialBalance[]>(`/admin/trial-balance?on=${on}`)).data;
@@ -287,18 +295,21 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
   try {
     const { data } = await api.get<DayClosing>(`/admin/day-closings/${day}`);
     const names = await readActorNames(visit, [data], 'closed_by');
-    const after = await known(readClosed(visit));
+    const [after, maker] = await Promise.all([known(readClosed(visit)), readMaker(visit, day)]);
     return {
       title,
       content: html`${bookParts('days')}<div id="day">${query.has('closed') && notice('success', 'The day was closed.')}
-<p>Closed ${showFullTime(data.closed_at)} by ${showActor(data.closed_by, names)}.</p>
+${facts([['Closed', showFullTime(data.closed_at)], ['Closed by', showActor(data.closed_by, names)], ...makerFacts(maker).slice(1)])}
 <h2>Totals, by value date</h2>${totalsTable(data)}
 <h2>Hashes</h2>${facts([
         ['Of its accounts', hashText(data.accounts_sha256)],
-        ['Of the day before', hashText(data.previous_hash)],
+        [
+          'Of the day before',
+          /^0+$/.test(data.previous_hash) ? 'no earlier day was closed' : hashText(data.previous_hash),
+        ],
         ['Of both', hashText(data.hash)],
       ])}
-<p class="actions"><button type="button" data-print hidden>Print</button> <a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
+<p class="actions"><button type="button" data-print hidden>Print</button> ${person.scopes.has('transactions:read') && html`<a role="button" class="secondary" href="/admin/ui/transactions?${new URLSearchParams({ effective_from: day, effective_to: day }).toString()}">Postings of this value date</a> `}<a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
 <nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav></div>`,
     };
   } catch (error) {
@@ -311,13 +322,20 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
       return wait('The day is closed. Its totals are being calculated.');
     if (error.problem.code !== 'day_not_found') throw error;
     if (query.has('asked')) return wait(notConfirmed);
-    return { title: day, status: 404, content: html`${bookParts('days')}${notClosed(day, person)}` };
+    return {
+      title: day,
+      status: 404,
+      content: html`${bookParts('days')}${notClosed(day, person, await known(readClosed(visit)))}`,
+    };
   }
 }
 
-const notClosed = (day: string, { scopes }: Person): Html =>
-  html`<p role="status">This day is not closed, or was closed with the first closing of a later day.</p>
-<p class="actions">${scopes.has('books:close') && html`<a href="${dayUrl(day)}/closing">Close it</a> `}<a href="${daysUrl}">Calendar</a></p>`;
+function notClosed(day: string, { scopes }: Person, closed: Closed | undefined): Html {
+  const { first, last } = closed ?? {};
+  const isWithLater = first !== undefined && day < first;
+  return html`<p role="status">${isWithLater ? html`This day was closed with <a href="${dayUrl(first)}">${first}</a>, the first closing, and has no totals of its own.` : 'This day is not closed.'}</p>
+<p class="actions">${scopes.has('books:close') && (last === undefined || day > last) && html`<a href="${dayUrl(day)}/closing">Close it</a> `}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a></p>`;
+}
 
 const hashText = (hash: string): Html => html`<span class="secret wide">${hash}</span>`;
 

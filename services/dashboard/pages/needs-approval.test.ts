@@ -209,6 +209,13 @@ describe('the form', () => {
     const { get } = made.signedIn(everything);
     status = 'Frozen';
     const unfreezing = (await get(`/admin/ui/accounts/${ids.account}/unfreezing`)).body;
+    // Why it is safe now must be said; the reasons of a freezing are none.
+    expect(unfreezing).toMatch(/Why it may be used again <textarea name="note"[^>]* required/);
+    expect(unfreezing).not.toContain('name="reason"');
+    const { session, post } = made.signedIn('accounts:read accounts:status');
+    const fields = { csrf_token: session.csrf, idempotency_key: 'k', confirmed: 'yes', note: ' ' };
+    const without = await post(`/admin/ui/accounts/${ids.account}/unfreezing`, fields);
+    expect([without.statusCode, without.body.includes('id="note-reason">Say why.')]).toEqual([400, true]);
     expect([unfreezing.includes(asks), />Ask for approval</.test(unfreezing)]).toEqual([true, true]);
     status = 'Active';
     const freezing = (await get(`/admin/ui/accounts/${ids.account}/freezing`)).body;

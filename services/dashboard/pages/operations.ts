@@ -3,7 +3,7 @@ import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { facts, notice, numeric, refreshed, showVerdict, table } from '../html/show.ts';
-import { actionWords } from './approvals.ts';
+import { actionWords } from './approval-words.ts';
 
 const url = '/admin/ui/operations';
 

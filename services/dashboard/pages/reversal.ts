@@ -36,9 +36,10 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     secrets,
   );
   addFormPage(app, reversalUrl(':transaction_id'), page, {
-    draw: async (visit, sent, wrong) => show(visit, await planReversal(visit), task.getValues(visit, sent), wrong),
+    draw: async (visit, sent, wrong) =>
+      show(visit, await planReversal(visit, visit.id), task.getValues(visit, sent), wrong),
     async take(visit) {
-      const { original, impossible, ...shown } = await planReversal(visit);
+      const { original, impossible, ...shown } = await planReversal(visit, visit.id);
       const { reason, effective_date } = enteredIn(['reason', 'effective_date'], visit.fields);
       if (reason === undefined || impossible !== undefined) throw new WrongInput({ reason: 'Say why.' });
       const { transaction_id } = original;
@@ -73,8 +74,9 @@ interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
   impossible?: string;
 }
 
-async function planReversal(visit: PageRequest): Promise<Planned> {
-  const { data: original } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
+/** What the reversal of this transaction would change now. */
+export async function planReversal(visit: PageRequest, transactionId: string): Promise<Planned> {
+  const { data: original } = await visit.api.get<Transaction>(`/transactions/${transactionId}`);
   const parties = visit.person.scopes.has('accounts:read')
     ? await Promise.all(
         [original.account_id, original.counterparty_account_id].flatMap((id) =>

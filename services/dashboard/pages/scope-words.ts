@@ -1,6 +1,8 @@
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { toned } from '../html/show.ts';
 
-/** What each scope allows, in a sentence and in groups, for the form of an API key. Pure. */
+/** What each scope allows, in a sentence and in groups, for API keys. Pure. */
 
 const words: Record<Scope, readonly [group: 'Customers' | 'Money' | 'Administration', what: string]> = {
   'clients:read': ['Customers', 'See clients and notes.'],
@@ -46,6 +48,16 @@ export const scopeGroups: readonly (readonly [
 ])[] = [...Map.groupBy(Object.keys(words) as Scope[], (scope) => words[scope][0])].map(
   ([group, own]) => [group, own.map((scope) => ({ scope, what: words[scope][1], isRisky: risky.has(scope) }))] as const,
 );
+
+/** The scopes of a key, each with what it allows. */
+export const showScopes = (own: readonly string[]): Html =>
+  html`${scopeGroups
+    .flatMap(([, all]) => all)
+    .filter(({ scope }) => own.includes(scope))
+    .map(
+      ({ scope, what, isRisky }) =>
+        html`<div><code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`} <span class="quiet">${what}</span></div>`,
+    )}`;
 
 /** Usual choices, by the value of the parameter `preset`. */
 export const scopePresets: Record<string, { title: string; scopes: readonly Scope[] }> = {

@@ -34,6 +34,7 @@ import {
 import { clientName } from './client-views.ts';
 import { refusalText, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
+import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { addParties, type WithParties } from './parties.ts';
 import { reversalLink } from './reversal.ts';
 
@@ -45,23 +46,28 @@ export function addTransactions(app: FastifyInstance): void {
   addListPage(app, transactionsUrl, { title: 'Transactions', scope }, ofBank, transactionColumns);
   addPage(app, `${transactionsUrl}/:transaction_id`, { title: 'Transaction', scope }, async (visit) => {
     const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
-    const [parties, events] = await Promise.all([
+    const [parties, events, maker] = await Promise.all([
       readParties(visit, [data.account_id, data.counterparty_account_id]),
       showEvents(visit, data.transaction_id, data.status),
+      readMaker(visit, data.transfer_id ?? data.transaction_id),
     ]);
     return {
       title: `${transactionTitle(data)} ${showMoney(data)}`,
-      content: html`${visit.query.has('reversed') && notice('success', 'The reversal was posted.')}${showPosting(data, parties.between(data), parties.show)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${transactionFacts(data)}${events}`,
+      content: html`${visit.query.has('reversed') && notice('success', 'The reversal was posted.')}${showPosting(data, parties.between(data), parties.show)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${transactionFacts(data, maker)}${events}`,
     };
   });
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
     const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
     const between = [data.from_account_id, data.to_account_id] as const;
-    const [parties, events] = await Promise.all([readParties(visit, between), showEvents(visit, leg, data.status)]);
+    const [parties, events, maker] = await Promise.all([
+      readParties(visit, between),
+      showEvents(visit, leg, data.status),
+      readMaker(visit, data.transfer_id),
+    ]);
     return {
       title: `Transfer ${showMoney(data)}`,
-      content: html`${showPosting(data, between, parties.show)}${actions(data, data.transfer_id, leg, visit.person)}${transferFacts(data, leg)}${events}`,
+      content: html`${showPosting(data, between, parties.show)}${actions(data, data.transfer_id, leg, visit.person)}${transferFacts(data, leg, maker)}${events}`,
     };
   });
 }
@@ -110,10 +116,11 @@ function postingFacts(row: Transaction | Transfer, own: readonly Fact[], ids: re
   ])}${technical([...ids, ['Hold', hold_id !== undefined && idTextLink(hold_id)]])}`;
 }
 
-const transactionFacts = (row: Transaction): Html =>
+const transactionFacts = (row: Transaction, maker: MadeBy | undefined): Html =>
   postingFacts(
     row,
     [
+      ...makerFacts(maker),
       ['Transfer', link(row.transfer_id, 'with the transactions of both accounts')],
       ['Reverses', link(row.reverses_transaction_id, 'an earlier transaction')],
       ['Reversed by', link(row.reversed_by_transaction_id, 'a later transaction')],
@@ -125,10 +132,11 @@ const transactionFacts = (row: Transaction): Html =>
     ],
   );
 
-const transferFacts = (row: Transfer, leg: string): Html =>
+const transferFacts = (row: Transfer, leg: string, maker: MadeBy | undefined): Html =>
   postingFacts(
     row,
     [
+      ...makerFacts(maker),
       ['Reverses', link(row.reverses_transfer_id, 'an earlier transfer')],
       ['Reversed by', link(row.reversed_by_transfer_id, 'a later transfer')],
     ],
@@ -245,6 +253,8 @@ function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
       { name: 'status', label: 'Status', options: statusOptions(['Completed', 'Failed']), isMain: true },
       { name: 'currency', label: 'Currency', options: currencies },
       ...own,
+      { name: 'effective_from', label: 'Value date', fromLink: (day) => `Value date from ${day}` },
+      { name: 'effective_to', label: 'Value date', fromLink: (day) => `Value date up to ${day}` },
       // The actor who requested it: this person, or the one that a link names.
       {
         name: 'actor',

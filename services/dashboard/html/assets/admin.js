@@ -70,17 +70,6 @@ document.addEventListener('keydown', (event) => {
   (hits[next] ?? (next < 0 ? box : hits.at(-1)))?.focus();
 });
 
-// On a request that waits, A leads to its approval and R to the reason of its rejection.
-document.addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !event.target.matches('[data-hit]')) return;
-  const part = { a: '[value="approval"]', r: '[name="reason"]' }[event.key.toLowerCase()];
-  const decision = part && event.target.closest('tr')?.querySelector('details');
-  if (!decision?.querySelector(part)) return;
-  event.preventDefault();
-  decision.open = true;
-  decision.querySelector(part).focus();
-});
-
 // Alt and a digit follow the link that shows them, also from a field for text.
 document.addEventListener('keydown', (event) => {
   const digit = event.altKey && !event.ctrlKey && /^Digit(\d)$/.exec(event.code)?.[1];

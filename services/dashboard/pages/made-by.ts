@@ -1,0 +1,44 @@
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { known } from '../api.ts';
+import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
+import type { PageRequest } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import type { Fact } from '../html/show.ts';
+
+/** What the audit says beside other things: who made something and who approved it, by its audit record, for people who may read the audit. */
+
+export interface MadeBy {
+  actor: string;
+  approver?: string | undefined;
+  approval?: string | undefined;
+  names: ActorNames;
+}
+
+/** `resource`: the id of what was made, as its audit record has it: of a transfer, its own. Undefined if none is known. */
+export async function readMaker(visit: PageRequest, resource: string): Promise<MadeBy | undefined> {
+  if (!visit.person.scopes.has('audit:read')) return undefined;
+  const asked = { resource_id: resource, outcome: 'success', reads: 'without', order: 'asc', limit: '1' };
+  const records = await known(visit.api.get<AuditRecord[]>(`/admin/audit?${new URLSearchParams(asked)}`));
+  const [record] = records?.data ?? [];
+  if (record === undefined) return undefined;
+  const text = (name: string) => {
+    const value = record.details[name];
+    return typeof value === 'string' ? value : undefined;
+  };
+  const made = { actor: record.actor, approver: text('approved_by'), approval: text('approval_id') };
+  return { ...made, names: await readActorNames(visit, [made], 'actor', 'approver') };
+}
+
+const showApprover = ({ approver = '', approval, names }: MadeBy): Html =>
+  html`${showActor(approver, names)}${approval !== undefined && html`, <a href="/admin/ui/approvals/${approval}">the request</a>`}`;
+
+/** The facts about them, with this word for what was done. */
+export const makerFacts = (made: MadeBy | undefined, word = 'Entered by'): Fact[] => [
+  [word, made && showActor(made.actor, made.names)],
+  ['Approved by', made?.approver !== undefined && showApprover(made)],
+];
+
+/** Leads from a client or an account to what was done about it. */
+export const auditLink = (id: string, { scopes }: Person): Html =>
+  html`${scopes.has('audit:read') && html`<p><a href="/admin/ui/audit?subject=${id}">Who did what about it</a></p>`}`;
