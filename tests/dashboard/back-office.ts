@@ -99,6 +99,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
           if (change === 'Deactivate') await press(page.locator('summary', { hasText: 'More' }));
           const role = change === 'Deactivate' ? 'link' : 'button';
           await press(page.getByRole(role, { name: change, exact: true }));
+          if (change === 'Unfreeze') await enter(page.getByLabel('Why it may be used again'), 'Order lifted');
           await tick(page.getByRole('checkbox'));
           await press(page.getByRole('button', { name: `${change} the account` }));
           await page.getByRole('row', { name: new RegExp(history) }).waitFor();
