@@ -108,7 +108,7 @@ function deadLetters(open: number | null): Html {
   if (Number(open) === 0) return notice('success', 'None is open.');
   return notice(
     'warning',
-    html`${open} open: messages that could not be processed must be redriven or dropped, with <code>bank dead-letters</code>.`,
+    html`${open} open: messages that could not be processed. Tell whoever runs the bank’s services: they redrive or drop each with <code>bank dead-letters</code>.`,
   );
 }
 

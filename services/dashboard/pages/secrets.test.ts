@@ -120,9 +120,22 @@ describe('webhooks', () => {
       expect(body).toMatch(/class="pill wait">[^]*Active, failing/);
       expect(body).toContain('HTTP 503');
     }
-    const { body } = await get(`/admin/ui/webhooks/${webhook_id}?sent`);
-    expect(body).toContain('It is being sent. The response appears below.');
+    const { body } = await get(`/admin/ui/webhooks/${webhook_id}`);
+    expect(body).toContain('Failed once, tries again');
     expect(body).toContain('hx-trigger="every 5s, refresh" hx-select="#deliveries"');
+  });
+
+  it('say what became of a test event, and when a receiver answers again', async () => {
+    const { get } = person();
+    const page = `/admin/ui/webhooks/${webhook_id}?sent=test`;
+    answers['list_deliveries'] = ok({ items: [{ ...delivery, attempts: [] }, delivery] });
+    expect((await get(page)).body).toContain('It is being sent. The response appears below.');
+    const attempts = [{ ...delivery.attempts[0], response_status: 200 }];
+    answers['list_deliveries'] = ok({ items: [{ ...delivery, status: 'Delivered', attempts }, delivery] });
+    const { body } = await get(page);
+    expect(body).toMatch(/class="notice success"[^]*It was sent\. The receiver’s response: HTTP 200\./);
+    expect(body).not.toContain('It is being sent');
+    expect(body).toContain('The receiver answers again.');
   });
 
   it('that fail in great number are not all asked for their reasons', async () => {

@@ -133,7 +133,8 @@ export function addWebhooks(app: FastifyInstance): void {
         title: `Webhook to ${new URL(webhook.url).host}`,
         content: await webhookPage(webhook, visit),
       }),
-      show: (deliveries, sort) => refreshing(visit, deliveryTable(webhook, deliveries, sort, visit)),
+      show: (deliveries, sort) =>
+        refreshing(visit, html`${showSent(visit, deliveries)}${deliveryTable(webhook, deliveries, sort, visit)}`),
       note: 'Delivered deliveries are kept for 7 days, Failed ones for 30 days.',
     };
   });
@@ -147,7 +148,7 @@ const webhookPath = ({ id }: PageRequest) => `/webhooks/${id}`;
 
 async function sendAndReturn(visit: PageRequest, action: string) {
   await visit.api.post(`${webhookPath(visit)}${action}`, {}, enteredIdempotencyKey(visit));
-  return { redirectTo: `/admin/ui${webhookPath(visit)}?sent` };
+  return { redirectTo: `/admin/ui${webhookPath(visit)}?sent=${action === '/test' ? 'test' : 'again'}` };
 }
 
 /** What is shown once, or, while a second person must approve, the approval. */
@@ -156,6 +157,16 @@ type WithSecret = Partial<Webhook> & { approval_id?: string; secret?: string };
 /** The list of deliveries, which reads itself again, so that a response appears. */
 const refreshing = ({ path, query }: PageRequest, content: Html): Html =>
   html`<div id="deliveries" hx-get="${withQuery(path, query)}" hx-trigger="every 5s, refresh" hx-select="#deliveries" hx-swap="outerHTML">${content}</div>`;
+
+/** What became of the test event, or the delivery, that was sent from this page. */
+function showSent({ query }: PageRequest, deliveries: readonly Delivery[]): Html | false {
+  if (query.get('sent') === 'again') return notice('info', 'It is being sent again. The response appears below.');
+  if (!query.has('sent')) return false;
+  const attempt = deliveries[0]?.attempts.at(-1);
+  if (!attempt) return notice('info', 'It is being sent. The response appears below.');
+  const isTaken = attempt.response_status !== null && attempt.response_status < 300;
+  return notice(isTaken ? 'success' : 'warning', html`It was sent. The receiver’s response: ${answerText(attempt)}.`);
+}
 
 function toBody(fields: URLSearchParams): object {
   const types = (fields.get('event_types') ?? '').split(/[\s,]+/).filter((type) => type !== '');
@@ -232,7 +243,7 @@ async function webhookPage(webhook: Webhook, visit: PageRequest): Promise<Html> 
   const { webhook_id, client_id, created_by } = webhook;
   const reasons = await readReasons(visit, [webhook]);
   const other = webhook.status === 'Active' ? (['Paused', 'Pause'] as const) : (['Active', 'Resume'] as const);
-  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && notice('info', 'It is being sent. The response appears below.')}
+  return html`<p><a href="${url}">To the list</a></p>${isFailing(webhook) && /^HTTP 2/.test(reasons.get(webhook_id) ?? '') && notice('info', 'The receiver answers again. What waits is sent at its next attempt, or now with Send again.')}
 ${facts([
   ['Receiver', webhook.url],
   ['Status', showState(webhook)],
@@ -268,7 +279,7 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
         title: 'Event',
         show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
       },
-      { title: 'Status', show: ({ status }) => pill(status) },
+      { title: 'Status', show: showDelivery },
       { title: 'Attempts', show: attemptList },
       { title: 'Next attempt', show: ({ next_attempt_at }) => showTime(next_attempt_at) },
       {
@@ -283,6 +294,11 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
     'No delivery matches.',
   );
 }
+
+const showDelivery = ({ status, attempts }: Delivery): Html =>
+  status === 'Pending' && attempts.length > 0
+    ? toned('wait', 'warning', `Failed ${attempts.length === 1 ? 'once' : `${attempts.length} times`}, tries again`)
+    : pill(status);
 
 const answerText = ({ response_status, error }: Delivery['attempts'][number]): string =>
   response_status === null ? (error ?? 'no answer') : `HTTP ${response_status}`;
