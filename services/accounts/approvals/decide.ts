@@ -90,7 +90,7 @@ async function isStillEntitled(client: Queries, { requested_by, scopes }: Approv
 }
 
 /** Returns the facts about an approval for its events and the audit. */
-export function auditFacts({ action, request: { operation }, requested_by }: ApprovalRow) {
+function auditFacts({ action, request: { operation }, requested_by }: ApprovalRow) {
   return { action, operation, requested_by };
 }
 
