@@ -24,13 +24,13 @@ export function testOperations({ world, ui, as }: Dashboard): void {
     it('shows which services respond, also while one is stopped', async () => {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/operations'));
-      await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();
+      await page.getByRole('row', { name: /ledger Yes Requests pass/ }).waitFor();
       await page.getByText(/^\d+, \d+\.\d a second$/).waitFor();
       const accounts = world.bank.process('accounts');
       await accounts.stop();
       await page.goto(ui('/operations'));
-      await page.getByRole('row', { name: /accounts no/ }).waitFor();
-      await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();
+      await page.getByRole('row', { name: /accounts No/ }).waitFor();
+      await page.getByRole('row', { name: /ledger Yes Requests pass/ }).waitFor();
       await accounts.restart();
       expect(complaints).toEqual([]);
     });

@@ -44,7 +44,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         await page.waitForURL('**/counter/receipts/txn_*');
 
         await page.goto(ui(''));
-        expect(await mainText(page)).toMatch(/KWD 0.000 0 postings [\d.]+ \d+ postings? −[\d.]+/);
+        expect(await mainText(page)).toMatch(/Net cash in KWD −[\d.]+ In 0.000, 0 postings Out [\d.]+, \d+ postings?/);
         await page.getByRole('link', { name: `Day${hand}${size} Customer` }).waitFor();
         await press(page.getByRole('link', { name: 'count and close it' }));
         await page.waitForURL('**/tills/til_*/close');

@@ -211,15 +211,15 @@ export const tags = (names: readonly string[]): Html =>
 
 /** Shows a state in the colour and with the icon of what it asks of people. */
 export const toned = (tone: Tone, name: IconName, text: Html | string): Html =>
-  html`<span class="pill ${tone}">${icon(name)}${text}</span>`;
+  html`<span class="pill ${tone}">${icon(name)}${typeof text === 'string' ? fieldWords(text) : text}</span>`;
 
 /** Shows a status of the API. `text`: what people call it, if that is another word. */
 export function pill(status: Status, text: Html | string = status): Html {
   const [tone, name] = statuses[status];
-  return toned(tone, name, typeof text === 'string' ? fieldWords(text) : text);
+  return toned(tone, name, text);
 }
 
-export const showVerdict = (text: Html | string, isGood: boolean): Html =>
+export const showVerdict = (text: string, isGood: boolean): Html =>
   isGood ? toned('good', 'done', text) : toned('bad', 'error', text);
 
 const noticeKinds = {

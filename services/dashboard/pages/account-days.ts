@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
+import { fromMinor } from '#libs/contracts/money.ts';
 import type { AccountDays } from '#libs/contracts/statements.ts';
 import { plusDays } from '#libs/contracts/times.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import { amountText, dayText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { minorOf } from '../html/amounts.ts';
-import { type ChartDay, dayChart } from '../html/charts.ts';
+import { type ChartDay, dayChart, highest } from '../html/charts.ts';
 import { addPage } from '../html/frame.ts';
 import { emptyState, loaded, numeric, table } from '../html/show.ts';
 
@@ -40,16 +41,18 @@ function showDays({ currency, from, to, opening_balance, days }: AccountDays): H
       balance: minorOf(balance, currency),
       moneyIn: minorOf(day?.credit_total ?? '0', currency),
       moneyOut: minorOf(day?.debit_total ?? '0', currency),
-      title: `${date}: ${moved ?? ''}balance ${amountText(balance, currency)}`,
+      title: `${dayText(date)}: ${moved ?? ''}balance ${amountText(balance, currency)}`,
     };
   });
-  const label = `Balance by day from ${from} to ${to}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
-  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">In</span> <span class="legend out">Out</span></figcaption>${dayChart(shown, label)}
-<p class="ends"><span>${from}</span><span>${to}</span></p></figure>
+  const most = moneyText(fromMinor(highest(shown.map((day) => day.balance)), currency), currency);
+  const label = `Balance by day from ${dayText(from)} to ${dayText(to)}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
+  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">In</span> <span class="legend out">Out</span></figcaption>
+<p class="scale">${most}</p>${dayChart(shown, label)}
+<p class="ends"><span>${dayText(from)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>
 <details><summary>The numbers</summary>${table<AccountDays['days'][number]>(
     'Day by day',
     [
-      { title: 'Day', show: ({ date }) => date },
+      { title: 'Day', show: ({ date }) => dayText(date) },
       numeric('Out', (row) => moneyText(row.debit_total, currency)),
       numeric('In', (row) => moneyText(row.credit_total, currency)),
       numeric(`Balance in ${currency}`, (row) => moneyText(row.balance, currency)),

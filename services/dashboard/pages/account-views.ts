@@ -14,7 +14,7 @@ import { confirmation, showField, showForm, type Wrong } from '../html/forms.ts'
 import type { PageOptions, PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { type Owned, readAccount } from '../html/owners.ts';
+import { type Owned, readOwnedAccount } from '../html/owners.ts';
 import {
   desk,
   emptyState,
@@ -175,10 +175,12 @@ export function addPart<Row>(
   const withAccount = (visit: PageRequest): List<Row> => ({
     ...getList(visit),
     async above() {
-      const account = await readAccount(visit, visit.id);
+      const owned = await readOwnedAccount(visit, visit.id);
+      const { account } = owned;
       return {
         title: `${page.title} of account ${account.account_number}`,
-        content: html`${accountParts(account.account_id, part, visit.person)}`,
+        heading: accountHeading(owned),
+        content: html`${accountLine(account)}${accountParts(account.account_id, part, visit.person)}`,
       };
     },
   });
@@ -192,9 +194,13 @@ export interface OwnedAccount extends Owned {
   limits?: Html | undefined;
 }
 
+/** The heading of every page of an account: its owner, who is read by people who may read clients. */
+export const accountHeading = ({ account, owner }: Owned): Html =>
+  html`${owner ? idLink(account.client_id, clientName(owner)) : account.account_number}`;
+
 /** What people know an account by, and its state. */
 export const accountLine = (account: Account): Html =>
-  html`<p class="under">${account.account_number} <span>${account.account_type}</span> ${pill(account.status)}</p>`;
+  html`<p class="under"><span class="whole">${account.account_number}</span> <span>${account.account_type}</span> ${pill(account.status)}</p>`;
 
 /** The balance, and which part of it is available. */
 function showBalance({ balance, available_balance, currency, account_type }: Account): Html {

@@ -9,7 +9,7 @@ import type { EntryLine } from '#libs/contracts/statements.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import { readActorNames } from '../html/actors.ts';
+import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
 import { type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import {
@@ -24,9 +24,10 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
 import { readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
-import { desk, idLink, idText, notice } from '../html/show.ts';
+import { desk, idText, notice, showTime } from '../html/show.ts';
 import { accountDays, addAccountDays } from './account-days.ts';
 import {
+  accountHeading,
   accountLine,
   accountParts,
   accountSide,
@@ -41,6 +42,7 @@ import {
   type StatusChange,
   statusChanges,
   statusForm,
+  whyText,
 } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { transactionTitle } from './counter-instructions.ts';
@@ -149,8 +151,8 @@ async function showAccount(visit: PageRequest) {
   ]);
   return {
     title: `Account ${account.account_number}`,
-    heading: html`${owner ? idLink(account.client_id, clientName(owner)) : account.account_number}`,
-    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${desk(
+    heading: accountHeading({ account, owner }),
+    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${frozen(account, history.data[0], names)}${desk(
       'The account',
       accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
       html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
@@ -159,6 +161,16 @@ ${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}${auditLink(id, person)}`,
     )}`,
   };
+}
+
+/** A frozen account must not be overlooked. */
+function frozen({ status }: Account, last: StatusTransition | undefined, names: ActorNames): Html {
+  if (status !== 'Frozen') return html``;
+  if (last?.to_status !== 'Frozen') return notice('warning', 'This account is frozen.');
+  return notice(
+    'warning',
+    html`<strong>Frozen</strong> since ${showTime(last.created_at)}${last.actor !== undefined && html` by ${showActor(last.actor, names)}`}: ${whyText(last)}`,
+  );
 }
 
 const moved = (title: string, direction: EntryLine['direction']): CsvColumn<EntryLine> => ({

@@ -1,7 +1,7 @@
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { CashDays } from '#libs/contracts/statistics.ts';
 import { plusDays } from '#libs/contracts/times.ts';
-import { moneyText } from '#libs/service/formats.ts';
+import { dayText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { minorOf } from '../html/amounts.ts';
 import { highest } from '../html/charts.ts';
@@ -13,7 +13,7 @@ type CashDay = CashDays['days'][number];
 
 /** More would not be looked at. */
 const mostCurrencies = 4;
-const height = 90;
+const height = 120;
 const width = 560;
 
 export function cashBars({ from, to, counted_from, complete, days }: CashDays): Html {
@@ -44,26 +44,35 @@ function bars(currency: string, rows: readonly CashDay[], dates: readonly string
   const today = dates.at(-1);
   /** The height of a bar; an amount that is not 0 is seen. */
   const tall = (amount: bigint) => (amount <= 0n ? 0 : Math.max(1, Number((amount * BigInt(height)) / most)));
-  const bar = (decimal: string, kind: 'in' | 'out', index: number, name: string) => {
+  const bar = (decimal: string, kind: 'in' | 'out', index: number) => {
     const size = tall(minorOf(decimal, currency));
     const left = index * step + (kind === 'in' ? step * 0.15 : step * 0.5);
-    return html`<rect class="${kind}" x="${left.toFixed(1)}" y="${height - size}" width="${(step * 0.32).toFixed(1)}" height="${size}"><title>${name}</title></rect>`;
+    return html`<rect class="${kind}" x="${left.toFixed(1)}" y="${height - size}" width="${(step * 0.32).toFixed(1)}" height="${size}"/>`;
   };
   const drawn = all.map((row, index) => {
-    const isToday = row.date === today;
-    const day = row.date.slice(8);
-    return html`${isToday && html`<rect class="today" x="${(index * step).toFixed(1)}" y="0" width="${step.toFixed(1)}" height="${height + 18}"></rect>`}${bar(row.money_in, 'in', index, `${row.date}: in ${moneyText(row.money_in, currency)}`)}${bar(row.money_out, 'out', index, `${row.date}: out ${moneyText(row.money_out, currency)}`)}${(dates.length <= 14 || index % 3 === (dates.length - 1) % 3) && html`<text x="${(index * step + step / 2).toFixed(1)}" y="${height + 14}" text-anchor="middle">${isToday ? 'Today' : day}</text>`}`;
+    const title = `${dayText(row.date)}: in ${moneyText(row.money_in, currency)}, out ${moneyText(row.money_out, currency)}`;
+    return html`<g${row.date === today && html` class="last"`}>${bar(row.money_in, 'in', index)}${bar(row.money_out, 'out', index)}<rect class="day" x="${(index * step).toFixed(1)}" y="0" width="${step.toFixed(1)}" height="${height}"><title>${title}</title></rect></g>`;
   });
-  return html`<figure class="bars"><figcaption><strong>${currency}</strong> <span class="quiet">In and out by day, ${String(dates.length)} days, at most ${moneyText(fromMinor(most, currency), currency)} a day</span></figcaption>
-<svg viewBox="0 0 ${width} ${height + 18}" role="img" aria-label="Cash in and out in ${currency} by day; the table below has the figures">${drawn}</svg>
+  // The labels are text beside the picture, which is stretched. Of many days, not every one fits.
+  const labels = dates.map((date, index) => {
+    const isShown = dates.length <= 14 || (dates.length - 1 - index) % 5 === 0;
+    return html`<span>${isShown && (date === today ? 'Today' : String(Number(date.slice(8))))}</span>`;
+  });
+  return html`<div><figure class="picture"><figcaption><strong>${currency}</strong> <span class="legend in">In</span> <span class="legend out">Out</span></figcaption>
+<p class="scale">${moneyText(fromMinor(most, currency), currency)}</p>
+<svg class="days" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="Cash in and out in ${currency} by day; the table below has the figures">${drawn}</svg>
+<p class="dates" aria-hidden="true">${labels}</p></figure>
 <details><summary>${currency} as a table</summary>${table<CashDay>(
     `Cash in ${currency} by day`,
     [
-      { title: 'Day', show: ({ date }) => (date === today ? html`<strong>${date}</strong>, today` : date) },
+      {
+        title: 'Day',
+        show: ({ date }) => (date === today ? html`<strong>${dayText(date)}</strong>, today` : dayText(date)),
+      },
       numeric('In', (row) => moneyText(row.money_in, currency)),
       numeric('Out', (row) => moneyText(row.money_out, currency)),
     ],
     all.toReversed(),
     '',
-  )}</details></figure>`;
+  )}</details></div>`;
 }

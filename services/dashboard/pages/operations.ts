@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { facts, notice, numeric, refreshed, showVerdict, table } from '../html/show.ts';
+import { facts, notice, numeric, refreshed, showTime, showVerdict, table } from '../html/show.ts';
 import { actionWords } from './approval-words.ts';
 
 const url = '/admin/ui/operations';
@@ -14,7 +14,7 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 export function addOperations(app: FastifyInstance): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<Operations>('/admin/operations');
-    const content = html`${showSwitchedOff(data)}<h2>Services</h2>${services(data)}
+    const content = html`${verdict(data)}${showSwitchedOff(data)}<h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>The last hour</h2>${lastHour(data.history ?? [])}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
@@ -36,6 +36,21 @@ export function showSwitchedOff({ four_eyes: { off, reason } }: Operations): Htm
   );
 }
 
+/** Says whether anything is not as it should be, and what. */
+function verdict({ services: all, breakers, dead_letters_open, consumer_lag, requests: recent }: Operations): Html {
+  const wrong = [
+    ...all.filter(({ answers }) => !answers).map(({ service }) => `${service} does not answer`),
+    ...breakers.filter(({ state }) => state !== 'closed').map(({ service }) => `requests to ${service} are stopped`),
+    dead_letters_open === null && 'it is not known whether dead letters are open',
+    Number(dead_letters_open) > 0 && `dead letters are open: ${dead_letters_open}`,
+    consumer_lag === null && 'the broker does not answer',
+    Number(recent.server_errors) > 0 && `responses that were errors of the bank: ${recent.server_errors}`,
+  ].filter((text) => text !== false);
+  return wrong.length === 0
+    ? notice('success', 'Everything is as usual.')
+    : notice('warning', html`<strong>Not as usual:</strong> ${wrong.join('; ')}.`);
+}
+
 function services({ services: rows, breakers }: Operations): Html {
   const breakerState = (service: string) => breakers.find((breaker) => breaker.service === service)?.state ?? 'closed';
   return table<Service>(
@@ -45,7 +60,10 @@ function services({ services: rows, breakers }: Operations): Html {
       { title: 'Answers', show: ({ answers }) => showVerdict(answers ? 'yes' : 'no', answers) },
       {
         title: 'Breaker',
-        show: ({ service }) => showVerdict(breakerState(service), breakerState(service) === 'closed'),
+        show: ({ service }) => {
+          const isClosed = breakerState(service) === 'closed';
+          return showVerdict(isClosed ? 'requests pass' : 'requests are stopped', isClosed);
+        },
       },
       numeric('Outbox rows', ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows))),
       numeric('Oldest', ({ outbox }) =>
@@ -72,12 +90,13 @@ type Sample = Operations['history'][number];
 function lastHour(samples: readonly Sample[]): Html {
   if (samples.length < 2)
     return html`<p role="status">This gateway has just started: pictures need two samples, which it takes each minute.</p>`;
+  const [from, to] = [samples[0], samples.at(-1)].map((sample) => showTime(sample?.at ?? null));
   const picture = (title: string, unit: string, read: (sample: Sample) => number | string | null) =>
-    line(
+    html`<figure class="picture">${line(
       title,
       unit,
       samples.map((sample) => (read(sample) === null ? null : Number(read(sample)))),
-    );
+    )}<p class="ends">${from}${to}</p></figure>`;
   return html`<div class="lines-of-time">${picture('Messages behind', '', ({ lag }) => lag)}${picture('Mean time of a request', ' ms', ({ mean_ms }) => mean_ms)}${picture('Slowest request', ' ms', ({ slowest_ms }) => slowest_ms)}${picture('Requests a minute', '', ({ count }) => count)}</div>`;
 }
 
@@ -98,8 +117,10 @@ function line(title: string, unit: string, values: readonly (number | null)[]): 
   const path = points
     .map((point, i) => (point === undefined ? '' : `${points[i - 1] === undefined ? 'M' : 'L'}${point}`))
     .join('');
-  const says = `now ${text(known.at(-1))}, at most ${text(known.length > 0 ? Math.max(...known) : undefined)}`;
-  return html`<figure><figcaption>${title}: ${says}</figcaption><svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}, the last hour: ${says}" preserveAspectRatio="none"><path d="${path}" fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke"/></svg></figure>`;
+  const middle = known.toSorted((a, b) => a - b)[Math.floor(known.length / 2)];
+  const usual = `usually ${text(middle)}, at most ${text(known.length > 0 ? Math.max(...known) : undefined)}`;
+  const says = `now ${text(known.at(-1))}, ${usual}`;
+  return html`<figcaption>${title}<br><strong class="sum">${text(known.at(-1))}</strong> <span class="quiet">${usual}</span></figcaption><svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}, the last hour: ${says}" preserveAspectRatio="none"><path d="${path}" fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke"/></svg>`;
 }
 
 function deadLetters(open: number | null): Html {
@@ -118,8 +139,11 @@ function lag(rows: readonly Lag[] | null): Html {
   // Queries are behind for a moment because this page asks.
   const shown = rows.filter(({ topic }) => !topic.endsWith('.queries'));
   const byGroup = [...Map.groupBy(shown, ({ group, topic }) => `${group} ${topic}`).values()];
-  const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
-  return table<Lag[]>(
+  const behind = byGroup
+    .map((partitions) => partitions.filter((row) => Number(row.lag) > 0))
+    .filter((partitions) => partitions.length > 0);
+  const rest = byGroup.length - behind.length;
+  return html`${table<Lag[]>(
     'Consumer lag',
     [
       { title: 'Group', show: ([first]) => first?.group ?? '' },
@@ -127,13 +151,10 @@ function lag(rows: readonly Lag[] | null): Html {
       numeric('Messages behind', (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0))),
       {
         title: 'By partition',
-        show: (partitions) =>
-          behind(partitions)
-            .map((row) => `${row.partition}: ${row.lag}`)
-            .join(', ') || 'up to date',
+        show: (partitions) => partitions.map((row) => `${row.partition}: ${row.lag}`).join(', '),
       },
     ],
-    byGroup,
-    'No group has committed anything yet.',
-  );
+    behind,
+    html``,
+  )}<p>${rest === 0 && byGroup.length === 0 ? 'No group has committed anything yet.' : `Up to date: ${rest} of ${byGroup.length} groups and topics.`}</p>`;
 }

@@ -134,6 +134,41 @@ describe('a list without an index', () => {
   });
 });
 
+describe('every page of an account', () => {
+  it('has its owner as the heading', async () => {
+    for (const name of ['list_transactions', 'list_entries', 'list_holds']) answers[name] = ok({ items: [] });
+    for (const part of ['/transactions', '/entries', '/holds', '/history']) {
+      const { body } = await made.signedIn(everything).get(`${account}${part}`);
+      expect(body, part).toContain(`<h1><a href="${client}">&lt;i&gt;Grace&lt;/i&gt; Høpper</a></h1>`);
+      const few = await made.signedIn('accounts:read transactions:read').get(`${account}${part}`);
+      expect(few.body, part).toContain('<h1>SAV-1</h1>');
+    }
+  });
+
+  it('that is frozen says since when, by whom, and why', async () => {
+    answers['list_entries'] = ok({ items: [] });
+    answers['list_holds'] = ok({ items: [] });
+    const page = async () => (await made.signedIn('accounts:read').get(account)).body.replace(/<[^>]*>/g, '');
+    expect(await page()).not.toContain('Frozen since');
+    answers['get_account'] = ok({ ...samples.master, status: 'Frozen' });
+    answers['list_status_transitions'] = ok({
+      items: [
+        {
+          transition_id: `tra_${'a'.repeat(32)}`,
+          account_id: ids.account,
+          from_status: 'Active',
+          to_status: 'Frozen',
+          reason: 'fraud',
+          note: 'card <stolen>',
+          actor: 'jwt:x|carol',
+          created_at: samples.client.created_at,
+        },
+      ],
+    });
+    expect(await page()).toContain('Frozen since 2026-01-02 03:04 by carol: fraud: card &lt;stolen&gt;');
+  });
+});
+
 describe('the transactions of the bank', () => {
   it('show a payment of a loan, and its reversal, once and the way the money went', async () => {
     const loan = { ...samples.master, account_id: ids.other, account_number: 'LOA-2', account_type: 'Loan' };

@@ -95,8 +95,8 @@ export async function showYourTill(visit: PageRequest): Promise<Html> {
   if (till === undefined) return html``;
   const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor: visit.actor }).toString()}">Your tills</a>`;
   return till
-    ? html`<p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p>`
-    : html`<p>Your till is closed: <a href="${tillsUrl}/open">count and open it</a>. ${all}</p>`;
+    ? html`<div class="tile"><span class="tile-title">Your till</span><p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p></div>`
+    : html`<div class="tile"><span class="tile-title">Your till</span><p>Your till is closed: <a href="${tillsUrl}/open">count and open it</a>. ${all}</p></div>`;
 }
 
 /** Fields have the currency in their names. */

@@ -115,17 +115,18 @@ describe('cash by day', () => {
 
   it('is drawn by currency with today marked, without styles, and is a table too', async () => {
     const body = await shown(cash());
-    expect(body).toMatch(/<svg viewBox="0 0 560 108" role="img" aria-label="Cash in and out in KES by day/);
+    expect(body).toMatch(/<p class="scale">1.500\.00<\/p>\s*<svg [^>]* aria-label="Cash in and out in KES by day/);
     expect(
-      [...body.matchAll(/<rect class="(in|out)" [^>]* height="(\d+)">/g)]
+      [...body.matchAll(/<rect class="(in|out)" [^>]* height="(\d+)"\/>/g)]
         .filter(([, , size]) => size !== '0')
         .map(([, kind, size]) => [kind, size]),
     ).toEqual([
-      ['in', '90'],
+      ['in', '120'],
       ['out', '1'],
       ['out', '1'],
     ]);
-    expect(body.match(/<rect class="today"/g)).toHaveLength(1);
+    expect(body.match(/<g class="last">/g)).toHaveLength(1);
+    expect(visibleText(body)).toContain(' 1 2 3 4 5 6 7 8 9 10 11 12 13 Today ');
     expect(body).not.toContain('style=');
     expect(visibleText(body)).toContain('2026-01-14 , today 0.00 0.01 2026-01-13 0.00 0.00');
     expect(body).toContain('href="/admin/ui/today?days=30"');
@@ -227,10 +228,12 @@ describe('the day of the person', () => {
       /<form class="narrow" method="get" action="\/admin\/ui\/counter">\s*<label>Customer <input type="search" name="q" value="" required autofocus/,
     );
     const text = visibleText(body);
-    expect(text).toContain('KES 4 500.00 3 postings 5 000.50 1 posting −500.50 0.00 0 postings');
+    expect(text).toContain(
+      'Net cash in KES −500.50 In 4 500.00, 3 postings Out 5 000.50, 1 posting Between accounts 0.00, 0 postings',
+    );
     expect(text).toContain('2 refused ; 12 payments from files, which are not in these sums.');
     expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
-    expect(text).toMatch(/Rejected Deposit of 1 500.00 KES &lt;b&gt;.*: no receipt &lt;i&gt;/);
+    expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; no receipt &lt;i&gt; Rejected/);
     expect(body).toContain(`<a href="/admin/ui/clients/${ids.client}">`);
     const from = new Date().toISOString().slice(0, 10);
     const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });

@@ -166,9 +166,12 @@ export function addHome(app: FastifyInstance): void {
     const { scopes } = visit.person;
     const [isClerk, seesBooks] = [hasAny(scopes, counterScopes), scopes.has('books:read')];
     const sections = visibleSections(scopes).filter((section) => section.url !== '/admin/ui');
+    const parts = [
+      isClerk && loaded('your-day', yourDayUrl, 'Your day'),
+      seesBooks && loaded('today', url, 'The day so far'),
+    ];
     return {
-      content: html`${isClerk && html`${startForm('')}${loaded('your-day', yourDayUrl, 'Your day')}`}
-${seesBooks && loaded('today', url, 'The day so far')}
+      content: html`${isClerk && startForm('')}${scopes.has('approvals:write') ? parts.reverse() : parts}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 ${
   !isClerk &&

@@ -5,7 +5,7 @@ import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
-import { countText, emptyState, idLink, notice, numeric, pill, resourceLink, showTime, table } from '../html/show.ts';
+import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table } from '../html/show.ts';
 import { readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
 import { clientName } from './client-views.ts';
@@ -16,6 +16,8 @@ import { transactionsUrl } from './transactions.ts';
 
 const requestsShown = 5;
 
+type Total = StaffDay['totals'][number];
+
 export async function showYourDay(visit: PageRequest): Promise<Html> {
   const { api } = visit;
   const [day, till, requests] = await Promise.all([
@@ -24,56 +26,67 @@ export async function showYourDay(visit: PageRequest): Promise<Html> {
     known(api.get<Approval[]>(`/admin/approvals?requested_by=me&limit=${requestsShown}`)),
   ]);
   const [posted, customers, asked] = await Promise.all([
-    day ? showPosted(visit, day.data) : notice('warning', 'What you posted cannot be shown now.'),
+    day ? showPosted(visit, day.data, till) : html`${notice('warning', 'What you posted cannot be shown now.')}${till}`,
     day && showCustomers(visit, day.data),
     requests && showRequests(visit, requests.data),
   ]);
-  return html`<h2>Your day</h2>${posted}${till}<div class="halves">${asked}${customers}</div>`;
+  return html`<h2>Your day</h2>${posted}<div class="halves">${asked}${customers}</div>`;
 }
 
-function showPosted({ actor, now, person }: PageRequest, { totals, refused, batch_items }: StaffDay): Html {
+/** `till`: the tile of the person's till. */
+function showPosted(
+  { actor, now, person }: PageRequest,
+  { totals, refused, batch_items }: StaffDay,
+  till: Html | false,
+): Html {
   const list = (text: string, more: Record<string, string> = {}): Html => {
     const filters = new URLSearchParams({ actor, from_day: bankDay(now), ...more });
     return person.scopes.has('transactions:read')
       ? html`<a href="${transactionsUrl}?${filters.toString()}">${text}</a>`
       : html`${text}`;
   };
-  type Total = StaffDay['totals'][number];
-  const money = (title: string, field: 'cash_in' | 'cash_out' | 'transferred') =>
-    numeric<Total>(title, (total) => {
-      return html`${moneyText(total[field], total.currency)} <span class="quiet whole">${countText(total[`${field}_count`])}</span>`;
-    });
+  const counted = (what: string, { currency, ...total }: Total, field: 'cash_in' | 'cash_out' | 'transferred') =>
+    html`<span class="quiet">${what} ${moneyText(total[field], currency)}, ${countText(total[`${field}_count`])}</span>`;
   const lines = [
     Number(refused) > 0 && html`${list(`${refused} refused`, { status: 'Failed' })}`,
     Number(batch_items) > 0 && html`${batch_items} payments from files, which are not in these sums`,
   ].filter((line) => line !== false);
-  return html`${
+  return html`<div class="tiles day">${
     totals.length === 0
-      ? html`<p role="status">You have posted nothing today.</p>`
-      : table<Total>(
-          'Your day',
-          [
-            { title: 'Currency', show: ({ currency }) => html`<strong>${list(currency, { currency })}</strong>` },
-            money('In', 'cash_in'),
-            money('Out', 'cash_out'),
-            numeric('Net cash', ({ net_cash, currency }) => html`<strong>${moneyText(net_cash, currency)}</strong>`),
-            money('Between accounts', 'transferred'),
-          ],
-          totals,
-          '',
+      ? html`<div class="tile"><span class="tile-title">Net cash</span><p role="status">You have posted nothing today.</p></div>`
+      : totals.map(
+          (total) =>
+            html`<div class="tile"><span class="tile-title">Net cash in ${list(total.currency, { currency: total.currency })}</span> <strong class="sum">${moneyText(total.net_cash, total.currency)}</strong> ${counted('In', total, 'cash_in')} ${counted('Out', total, 'cash_out')} ${counted('Between accounts', total, 'transferred')}</div>`,
         )
-  }${lines.length > 0 && html`<p class="quiet">${lines.map((line, i) => html`${i > 0 && '; '}${line}`)}.</p>`}`;
+  }${till}</div>${lines.length > 0 && html`<p class="quiet">${lines.map((line, i) => html`${i > 0 && '; '}${line}`)}.</p>`}`;
 }
+
+const showState = ({ outcome, status }: Approval): Html =>
+  outcome?.status === 'error' ? pill('Failed', 'Refused when it was carried out') : pill(status);
 
 async function showRequests(visit: PageRequest, requests: readonly Approval[]): Promise<Html> {
   const subjects = await readSubjects(visit, requests);
   return html`<section><h3>Your requests</h3>${
     requests.length === 0
-      ? html`<p class="quiet">None of your actions needed a second person.</p>`
-      : html`<ul class="plain">${requests.map(
-          (request) =>
-            html`<li>${request.outcome?.status === 'error' ? pill('Failed', 'Refused when it was carried out') : pill(request.status)} <a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a> <span class="quiet">${showTime(request.decided_at ?? request.requested_at)}${request.decided_by_name !== undefined && ` by ${request.decided_by_name}`}${request.reason !== null && html`: ${request.reason}`}</span></li>`,
-        )}</ul><p><a href="${approvalsUrl}/mine">All your requests</a></p>`
+      ? emptyState('None of your actions needed a second person.')
+      : html`${table<Approval>(
+          'Your requests',
+          [
+            {
+              title: 'What',
+              show: (request) =>
+                html`<a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a>${request.reason !== null && html`<br><span class="quiet text">${request.reason}</span>`}`,
+            },
+            { title: 'State', show: showState },
+            {
+              title: 'When',
+              show: ({ requested_at, decided_at, decided_by_name }) =>
+                html`${showTime(decided_at ?? requested_at)}${decided_by_name !== undefined && html`<br><span class="quiet">by ${decided_by_name}</span>`}`,
+            },
+          ],
+          requests,
+          '',
+        )}<p><a href="${approvalsUrl}/mine">All your requests</a></p>`
   }</section>`;
 }
 
@@ -90,9 +103,24 @@ async function showCustomers(visit: PageRequest, { customers }: StaffDay): Promi
   return html`<section><h3>Your last customers</h3>${
     customers.length === 0
       ? emptyState('You have not served anybody yet.')
-      : html`<ul class="plain">${customers.map(({ client_id, account_id, served_at }) => {
-          const client = clients.get(client_id);
-          return html`<li>${shown(client_id, client && clientName(client))} <span class="quiet">${shown(account_id, accounts.get(account_id)?.account_number)}, ${showTime(served_at)}</span></li>`;
-        })}</ul>`
+      : table<StaffDay['customers'][number]>(
+          'Your last customers',
+          [
+            {
+              title: 'Customer',
+              show: ({ client_id }) => {
+                const client = clients.get(client_id);
+                return shown(client_id, client && clientName(client));
+              },
+            },
+            {
+              title: 'Account',
+              show: ({ account_id }) => shown(account_id, accounts.get(account_id)?.account_number),
+            },
+            { title: 'When', show: ({ served_at }) => showTime(served_at) },
+          ],
+          customers,
+          '',
+        )
   }</section>`;
 }
