@@ -89,7 +89,7 @@ function wholeText(digits: string): string {
 }
 
 /** Formats a count, with the bank's grouping. */
-export const numberText = (count: number | string): string => wholeText(String(count));
+export const numberText = (count: number | string | bigint): string => wholeText(String(count));
 
 export const decimalMark = (): string => formats.marks.get('decimal') ?? '.';
 /** Returns the mark between groups of digits, as people type it. */

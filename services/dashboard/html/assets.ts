@@ -49,13 +49,10 @@ const typefaceStyle = [...fonts].reduce((style, [file, { path }]) => style.repla
 
 const scripts = {
   'htmx.js': resolve('htmx.org/dist/htmx.min.js'),
-  'uplot.css': resolve('uplot/dist/uPlot.min.css'),
-  'uplot.js': resolve('uplot/dist/uPlot.iife.min.js'),
   'admin.js': own('admin.js'),
-  'chart.js': own('chart.js'),
   'session-end.js': own('session-end.js'),
 };
-export type AssetName = keyof typeof scripts | 'style.css' | 'mark';
+type AssetName = keyof typeof scripts | 'style.css' | 'mark';
 
 const scriptAssets = Object.entries(scripts).map(([name, file]) => [name, toAsset(name, readFileSync(file))] as const);
 const style = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ChartDay, dayChart } from './charts.ts';
+import { barChart, type ChartDay, dayChart } from './charts.ts';
 
 const day = (balance: bigint, moneyIn = 0n, moneyOut = 0n): ChartDay => ({
   balance,
@@ -34,5 +34,17 @@ describe('a chart of days', () => {
   it('compares amounts that are too large for numbers exactly', () => {
     const most = 10n ** 30n;
     expect(heights(drawn([day(most, most, most / 2n)]), 'out')).toEqual(['18.0']);
+  });
+});
+
+describe('a chart of bars', () => {
+  it('has a bar from zero for each period, of which the least can be seen, and says its number', () => {
+    const svg = barChart(
+      [0n, 1n, 10n ** 30n].map((value) => ({ value, title: `<${value}>` })),
+      'Amounts',
+    ).text;
+    expect(heights(svg, 'in')).toEqual(['0.0', '1.0', '120.0']);
+    expect(svg).toContain('role="img" aria-label="Amounts"');
+    expect(svg).toContain('<title>&lt;1&gt;</title>');
   });
 });

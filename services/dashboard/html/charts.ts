@@ -54,3 +54,14 @@ export function dayChart(days: readonly ChartDay[], label: string): Html {
 <line class="zero" x1="0" x2="${String(width)}" y1="${String(middle)}" y2="${String(middle)}" vector-effect="non-scaling-stroke"/>
 ${bars}</svg>`;
 }
+
+/** Shows one amount or number of each period as a bar, with what people read who point at it. */
+export function barChart(bars: readonly { value: bigint; title: string }[], label: string): Html {
+  const step = width / Math.max(1, bars.length);
+  const most = highest(bars.map(({ value }) => value));
+  const drawn = bars.map(({ value, title }, i) => {
+    const height = value <= 0n ? 0 : Math.max(1, pixel(value, 0n, most, lineHeight));
+    return html`<g><rect class="in" x="${(i * step + step * 0.15).toFixed(1)}" y="${(lineHeight - height).toFixed(1)}" width="${(step * 0.7).toFixed(1)}" height="${height.toFixed(1)}"/><rect class="day" x="${(i * step).toFixed(1)}" y="0" width="${step.toFixed(1)}" height="${String(lineHeight)}"><title>${title}</title></rect></g>`;
+  });
+  return html`<svg class="days" viewBox="0 0 ${String(width)} ${String(lineHeight)}" preserveAspectRatio="none" role="img" aria-label="${label}">${drawn}</svg>`;
+}

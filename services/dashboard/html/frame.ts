@@ -11,7 +11,6 @@ import type { Cookies } from '../session/cookies.ts';
 import type { createKeptSecrets, KeptSecrets } from '../session/kept-secrets.ts';
 import type { Looked } from '../session/looked.ts';
 import type { Session, Sessions } from '../session/session.ts';
-import type { AssetName } from './assets.ts';
 import { type Person, renderPage } from './layout.ts';
 import { hasAny } from './navigation.ts';
 
@@ -68,7 +67,7 @@ export interface PageRequest {
 
 /** The response: a page or a redirect. */
 export type PageResult =
-  | { content: Html; title?: string; heading?: Html | undefined; status?: number; assets?: readonly AssetName[] }
+  | { content: Html; title?: string; heading?: Html | undefined; status?: number }
   | { redirectTo: string };
 /** A response, or only the content of a page. */
 export type PageContent = Html | PageResult;

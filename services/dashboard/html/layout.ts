@@ -1,6 +1,6 @@
 import { bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { type AssetName, assetPath } from './assets.ts';
+import { assetPath } from './assets.ts';
 import { icon } from './icons.ts';
 import { barSections, type Section, visibleSections } from './navigation.ts';
 import { sessionEnd } from './session-end.ts';
@@ -29,8 +29,6 @@ export interface PageParts {
    * again.
    */
   here?: string | undefined;
-  /** Additional files of this page. */
-  assets?: readonly AssetName[] | undefined;
 }
 
 /**
@@ -48,7 +46,7 @@ const htmxConfig = JSON.stringify({
 });
 
 /** Renders a complete page. */
-export function renderPage({ title, heading, content, person, path = '', here, assets = [] }: PageParts): string {
+export function renderPage({ title, heading, content, person, path = '', here }: PageParts): string {
   return `<!doctype html>\n${
     html`<html lang="en"${here !== undefined && html` data-here="${here}"`}>
 <head>
@@ -62,7 +60,6 @@ export function renderPage({ title, heading, content, person, path = '', here, a
 <script src="${assetPath('htmx.js')}" defer></script>
 <script src="${assetPath('admin.js')}" defer></script>
 ${person && html`<script src="${assetPath('session-end.js')}" defer></script>`}
-${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href="${assetPath(name)}">` : html`<script src="${assetPath(name)}" defer></script>`))}
 </head>
 <body${person && html` class="signed-in"`}>
 <a class="skip" href="#content">Skip to content</a>

@@ -180,7 +180,8 @@ describe('formats of pages', () => {
       complete: true,
       counted_from: '',
     };
-    expect(chartPoints({ ...period, currency: 'USD', unit: 'day', buckets })[2]).toEqual([0.1, 0.5, 0.4]);
+    const points = chartPoints({ ...period, currency: 'USD', unit: 'day', buckets });
+    expect(points.map(({ amount }) => amount)).toEqual([10n, 50n, 40n]);
     setBankFormats({ timeZone: 'UTC', locale: undefined });
   });
 
@@ -204,13 +205,12 @@ describe('formats of pages', () => {
       complete: true,
       counted_from: '',
     } as const;
-    const at = Date.parse('2026-01-02T03:00:00.000Z') / 1000;
     expect(
       chartPoints({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] }),
     ).toEqual([
-      [at, at + 3600, at + 7200],
-      [0, 2, 0],
-      [0, 12.5, 0],
+      { start: '2026-01-02T03:00:00.000Z', operations: 0n, amount: 0n },
+      { start: '2026-01-02T04:00:00.000Z', operations: 2n, amount: 1250n },
+      { start: '2026-01-02T05:00:00.000Z', operations: 0n, amount: 0n },
     ]);
   });
 });

@@ -6,19 +6,19 @@ import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#lib
 import { plusDays } from '#libs/contracts/times.ts';
 import {
   bankDay,
+  dayText,
   endOfDay,
+  minuteText,
   moneyText,
   numberText,
-  sheetTime,
   startOfDay,
-  zoneName,
   zoneText,
 } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
 import { minorOf } from '../html/amounts.ts';
-import type { AssetName } from '../html/assets.ts';
+import { barChart, highest } from '../html/charts.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import {
@@ -56,10 +56,7 @@ export function addBooks(app: FastifyInstance): void {
     ];
     const figures = html`<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(last, names, person)}`;
-    return {
-      assets: chartAssets,
-      content: html`${bookParts('books')}${balance}${refreshed('books', url, 30, now, figures)}${postings}`,
-    };
+    return html`${bookParts('books')}${balance}${refreshed('books', url, 30, now, figures)}${postings}`;
   });
   addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');
@@ -144,9 +141,6 @@ const postingsUrl = `${url}/postings`;
 type Unit = PostingStatistics['unit'];
 type Bucket = PostingStatistics['buckets'][number];
 
-/** The files that a page with the chart needs. */
-const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'chart.js'];
-
 /** Postings and amounts over time, as a chart and as a table. */
 function addPostings(app: FastifyInstance): void {
   addPage(app, postingsUrl, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query, now }) => {
@@ -159,7 +153,7 @@ function addPostings(app: FastifyInstance): void {
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
     const data = await readStatistics(api, currency, unit, now);
-    return { assets: chartAssets, content: html`<p><a href="${url}">To the books</a></p>${section(data, currencies)}` };
+    return html`<p><a href="${url}">To the books</a></p>${section(data, currencies)}`;
   });
 }
 
@@ -194,16 +188,15 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
   const { currency, unit, buckets, complete, counted_from } = data;
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
 <form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${showOptions(currencies, currency)}</select></label>
-<label>Period <select name="unit">${showOptions(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
+<label>Period <select name="unit">${showOptions(Object.entries(spans), unit)}</select></label><p class="actions"><button class="secondary">Show</button></p></form>
 ${!complete && notice('warning', html`There were too many postings to count. These are the postings since ${showFullTime(counted_from)}.`)}
-<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-zone="${zoneName()}" data-currency="${currency}" data-points="${JSON.stringify(chartPoints(data))}" hidden></div>
+${pictures(data)}
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',
     [
       {
         title: unit === 'day' ? 'Day' : `Start of the ${unit}`,
-        show: ({ start }) =>
-          html`<time datetime="${start}">${sheetTime(start).slice(0, unit === 'day' ? 10 : 16)}</time>`,
+        show: ({ start }) => html`<time datetime="${start}">${startText(start, unit)}</time>`,
       },
       numeric('Operations', ({ operations }) => numberText(operations)),
       numeric(`Amount in ${currency}`, ({ amount }) => moneyText(amount, currency)),
@@ -215,19 +208,51 @@ ${!complete && notice('warning', html`There were too many postings to count. The
 
 const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Points of the chart: seconds, operations, amounts. Periods that the API omits are 0. */
-export function chartPoints({ from, to, unit, buckets }: PostingStatistics): [number[], number[], number[]] {
+/** The start of a period in the bank's format. */
+const startText = (start: string, unit: Unit): string =>
+  unit === 'day' ? dayText(bankDay(Date.parse(start))) : minuteText(start);
+
+/** The numbers and amounts of the periods as bars, each with its scale. */
+function pictures(data: PostingStatistics): Html {
+  const { currency, unit } = data;
+  const points = chartPoints(data);
+  const [from, to] = [points[0], points.at(-1)].map((point) => (point ? startText(point.start, unit) : ''));
+  const picture = (title: string, read: (point: ChartPoint) => bigint, toText: (value: bigint) => string) =>
+    html`<figure class="picture"><figcaption><strong>${title}</strong></figcaption>
+<p class="scale">${toText(highest(points.map(read)))}</p>
+${barChart(
+  points.map((point) => ({ value: read(point), title: `${startText(point.start, unit)}: ${toText(read(point))}` })),
+  `${title}, ${spans[unit]} by ${unit}; the table below has the numbers`,
+)}<p class="ends"><span>${from}</span><span>${to}</span></p></figure>`;
+  return html`<div class="halves">${picture('Operations', ({ operations }) => operations, numberText)}${picture(
+    `Amount in ${currency}`,
+    ({ amount }) => amount,
+    (value) => moneyText(fromMinor(value, currency), currency),
+  )}</div>`;
+}
+
+interface ChartPoint {
+  start: string;
+  operations: bigint;
+  /** In the minor unit. */
+  amount: bigint;
+}
+
+/** The periods of the chart. Those that the API omits are 0. Pure. */
+export function chartPoints({ currency, from, to, unit, buckets }: PostingStatistics): ChartPoint[] {
   const step = unitMs[unit];
   const known = new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
-  const [times, operations, amounts]: [number[], number[], number[]] = [[], [], []];
   const first = unit === 'day' ? Date.parse(from) : Math.floor(Date.parse(from) / step) * step;
   // Not every day has 24 hours.
   const next = (at: number) => (unit === 'day' ? Date.parse(endOfDay(bankDay(at))) : at + step);
+  const points: ChartPoint[] = [];
   for (let at = first; at < Date.parse(to); at = next(at)) {
     const bucket = known.get(at);
-    times.push(at / 1000);
-    operations.push(Number(bucket?.operations ?? 0));
-    amounts.push(Number(bucket?.amount ?? 0));
+    points.push({
+      start: new Date(at).toISOString(),
+      operations: BigInt(bucket?.operations ?? 0),
+      amount: minorOf(bucket?.amount ?? '0', currency),
+    });
   }
-  return [times, operations, amounts];
+  return points;
 }
