@@ -58,6 +58,8 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
     return totalText(some.map(({ balance, currency }) => ({ amount: balance, currency })));
   };
   const [held, owed] = [together(false), together(true)];
+  const currencies = new Set(rows.map(({ currency }) => currency));
+  const [only] = currencies.size === 1 ? currencies : [];
   return html`${table<Account>(
     'Accounts',
     [
@@ -65,7 +67,9 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       ...(owners ? [{ title: 'Client', show: owner }] : []),
       { title: 'Type', show: (row) => row.account_type },
       { title: 'Status', show: (row) => pill(row.status) },
-      numeric('Balance', (row) => amountText(row.balance, row.currency)),
+      numeric(only ? `Balance in ${only}` : 'Balance', (row) =>
+        only ? moneyText(row.balance, row.currency) : amountText(row.balance, row.currency),
+      ),
       { title: 'Opened', sort, show: (row) => showDay(row.created_at) },
     ],
     rows,

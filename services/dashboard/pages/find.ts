@@ -7,7 +7,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { notice, resourcePage, showDay, table } from '../html/show.ts';
+import { type Column, emptyState, notice, resourcePage, showTime, table } from '../html/show.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -55,7 +55,7 @@ export function addFind(app: FastifyInstance): void {
         title: `Found for “${q}”`,
         content:
           hits.length === 0
-            ? html`<p role="status">Nothing was found that you may see.</p>${ofAmount(q, person, true)}${help}`
+            ? html`${emptyState('Nothing was found that you may see.')}${ofAmount(q, person, true)}${help}`
             : html`${groups(hits, q)}${ofAmount(q, person)}`,
       };
     } catch (error) {
@@ -106,6 +106,8 @@ function hitUrl({ id }: SearchHit, q: string): string {
   return resourcePage(id) ?? `/admin/ui/audit?${new URLSearchParams({ request_id: q })}`;
 }
 
+const foundBy: Column<SearchHit> = { title: 'Found by', show: (hit) => matches[hit.matched] };
+
 /** The arrow keys move from result to result (admin.js), starting at the best one. */
 function groups(hits: readonly SearchHit[], q: string): Html {
   const best = hits[0];
@@ -120,8 +122,8 @@ function groups(hits: readonly SearchHit[], q: string): Html {
               html`<strong><a data-hit href="${hitUrl(hit, q)}"${hit === best && html` autofocus`}>${withGroups(hit.title)}</a></strong>`,
           },
           { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
-          { title: 'Found by', show: (hit) => matches[hit.matched] },
-          { title: 'Since', show: (hit) => showDay(hit.created_at) },
+          ...(new Set(rows.map(({ matched }) => matched)).size > 1 ? [foundBy] : []),
+          { title: 'Since', show: (hit) => showTime(hit.created_at) },
         ],
         rows,
         '',
