@@ -7,7 +7,7 @@ import { text } from './texts.ts';
 
 const count = z.number().int().min(0);
 const counted = z.object({ currency: z.string(), amount: money }).meta({ id: 'CountedCash' });
-const balanceSchema = z
+const sumsSchema = z
   .object({
     currency: z.string(),
     opening: money,
@@ -16,10 +16,9 @@ const balanceSchema = z
     cash_out: money,
     cash_out_count: count,
     expected: money,
-    counted: money,
-    difference: money,
   })
-  .meta({ id: 'TillBalance' });
+  .meta({ id: 'TillSums' });
+const balanceSchema = z.object({ ...sumsSchema.shape, counted: money, difference: money }).meta({ id: 'TillBalance' });
 const tillSchema = z
   .object({
     till_id: z.string(),
@@ -31,12 +30,15 @@ const tillSchema = z
     closed_at: shown.time.nullable(),
     /** As they were at the closing, by currency; empty while it is open. */
     balances: z.array(balanceSchema),
+    /** What an open one has taken, by currency; not for its own person, who counts without knowing it. */
+    so_far: z.array(sumsSchema).optional(),
     reason: z.string().nullable(),
     closed_by: z.string().nullable(),
   })
   .meta({ id: 'Till' });
 export type Till = z.infer<typeof tillSchema>;
 export type TillBalance = z.infer<typeof balanceSchema>;
+export type TillSums = z.infer<typeof sumsSchema>;
 
 /** A till may take cash in every currency, and all must be counted. */
 const mostCounts = currencies.length;
@@ -69,6 +71,7 @@ const closed = {
   reason: 'a note of 50 is missing',
   closed_by: 'jwt:https://id.example.com|ada',
 };
+const soFar = { ...opened, so_far: [{ ...kes, expected: 6300 }] };
 const onlyPersons = 'A till belongs to a person who has signed in: API keys and OAuth clients have none.';
 
 const listFilters = z.strictObject({
@@ -106,8 +109,8 @@ export const tillEndpoints = {
     summary: 'Get a till',
     scope: null,
     bankOnly: true,
-    description: 'Another person than its own requires `books:read`.',
-    answers: { open: opened, closed },
+    description: 'Another person than its own requires `books:read`, and sees in `so_far` what an open one has taken.',
+    answers: { open: opened, closed, open_of_another: soFar },
   },
   close_till: {
     route: 'POST /tills/:till_id/closing',
@@ -146,7 +149,11 @@ export const tillMeanings = {
     opened_at: `When it was opened, ${meaning.utc}`,
     'Till.opening': 'What was counted when it was opened, by currency',
     'Till.closed_at': `When it was closed, ${meaning.utc}; null: it is open`,
+    so_far:
+      'By currency, what an open till has taken; only for another person than its own, who counts without knowing it',
     balances: 'By currency, as they were when it was closed; empty: it is open',
+    'TillSums.opening': 'What was counted when it was opened; 0 if the currency was not counted',
+    'TillSums.expected': 'opening plus cash_in minus cash_out',
     'TillBalance.opening': 'What was counted when it was opened; 0 if the currency was not counted',
     'TillBalance.expected': 'opening plus cash_in minus cash_out',
     'TillBalance.counted': 'What was counted when it was closed',

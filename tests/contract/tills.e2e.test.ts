@@ -193,7 +193,19 @@ describe('A till', () => {
     expectError(await other.api.post(`/tills/${till_id}/closing`, usd(100)), 404, 'till_not_found');
     const ill = await openTill(other.api);
     expectError(await manager.post(`/tills/${ill.till_id}/closing`, usd(100)), 400, 'validation_failed', /^reason/);
-    const closed = await manager.post(`/tills/${ill.till_id}/closing`, { ...usd(100), reason: 'ill' });
+    const account = await api.newAccount({ initial_deposit: 1 });
+    await cash(other.api, account.account_id, 7.5);
+    await cash(other.api, account.account_id, 2, 'Withdrawal');
+    const taken = { currency: 'USD', opening: 100, cash_in: 7.5, cash_in_count: 1, cash_out: 2, cash_out_count: 1 };
+    const so_far = [{ ...taken, expected: 105.5 }];
+    expect((await manager.get(`/tills/${ill.till_id}`)).data()).toMatchObject({ balances: [], so_far });
+    const ofOther = `/tills?actor=${encodeURIComponent(other.actor)}`;
+    expect((await manager.get(ofOther)).list()).toMatchObject([{ till_id: ill.till_id, so_far }]);
+    // Who counts does not know it.
+    expect((await other.api.get(`/tills/${ill.till_id}`)).data()).not.toHaveProperty('so_far');
+    expect((await other.api.get('/tills')).list()[0]).not.toHaveProperty('so_far');
+    const closed = await manager.post(`/tills/${ill.till_id}/closing`, { ...usd(105.5), reason: 'ill' });
+    expect(closed.data()).not.toHaveProperty('so_far');
     expect(closed.data()).toMatchObject({ actor: other.actor, closed_by: `jwt:${world.bank.issuer}|manager` });
     expectError(await clerk.api.post(`/tills/${unknownId('til')}/closing`, usd(1)), 404, 'till_not_found');
     expectError(await clerk.api.post('/tills/x/closing', usd(1)), 404, 'till_not_found');

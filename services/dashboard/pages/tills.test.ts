@@ -197,8 +197,10 @@ describe('a till', () => {
     expect((await made.signedIn('accounts:read').get(`/admin/ui/tills/${till_id}`)).statusCode).toBe(404);
     expect((await made.signedIn('books:read').get(`/admin/ui/tills/${till_id}`)).statusCode).toBe(200);
     const list = (await made.signedIn('books:read').get('/admin/ui/tills')).body;
-    expect(text(list)).toMatch(/−10\.00 KES lost &lt;b&gt;/);
-    expect((await made.signedIn('books:read').get('/admin/ui/tills.csv')).body).toContain('"KES -10.00"');
+    expect(text(list)).toMatch(/KES 5 000\.00 10\.00 0\.00 5 010\.00 5 000\.00 −10\.00 lost &lt;b&gt;/);
+    expect((await made.signedIn('books:read').get('/admin/ui/tills.csv')).body).toContain(
+      '"KES","5000.00","10.00","0.00","5010.00","5000.00","-10.00","lost <b>"',
+    );
   });
 });
 
@@ -231,5 +233,24 @@ describe('the count at an opening', () => {
     ['is not among the latest', [before]],
   ])('that %s says nothing', async (_what, tills) => {
     expect(await shown(tills)).not.toContain('Since the last closing');
+  });
+
+  it('of another person that is open has what it should contain, and who has one open already is led to it', async () => {
+    const { counted: _, difference: __, ...sums } = balance;
+    const theirs = { ...open, till_id: `til_${'b'.repeat(32)}`, actor: `jwt:${issuer}|bea`, so_far: [sums] };
+    answers = {
+      get_till: ok(theirs),
+      list_tills: ok({ items: [theirs, { ...theirs, so_far: [{ ...sums, expected: '1.50' }] }, open] }),
+      list_actor_names: names,
+    };
+    const { get } = made.signedIn('books:read transactions:write');
+    expect(text((await get(`/admin/ui/tills/${theirs.till_id}`)).body)).toContain('KES 5 000.00 10.00 1 posting');
+    const list = (await get('/admin/ui/tills')).body;
+    expect(text(list)).toContain('Should be in the 2 tills that are open, other than yours: 5 011.50 KES');
+    expect(list).toContain(`<option value="${theirs.actor}">`);
+    answers['list_tills'] = ok({ items: [open] });
+    expect((await get('/admin/ui/tills/open')).headers.location).toBe(`/admin/ui/tills/${till_id}?already`);
+    answers['get_till'] = ok(open);
+    expect(text((await get(`/admin/ui/tills/${till_id}?already`)).body)).toContain('Your till is open already.');
   });
 });

@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
-import type { Till, TillBalance } from '#libs/contracts/tills.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
+import { amountText, bankBranch, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -19,7 +19,18 @@ import {
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { addListPage, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { countText, emptyState, type Fact, facts, notice, numeric, showTime, table, toned } from '../html/show.ts';
+import {
+  countText,
+  emptyState,
+  type Fact,
+  facts,
+  notice,
+  numeric,
+  showTime,
+  table,
+  toned,
+  totalText,
+} from '../html/show.ts';
 import { readSubjects } from './approval-subjects.ts';
 import { summarize } from './approvals.ts';
 
@@ -34,7 +45,11 @@ export function addTills(app: FastifyInstance): void {
     'actor',
     'opened_at',
     'closed_at',
-    { title: 'differences', value: differencesOf },
+    { title: 'currency', value: ({ line }) => line?.currency },
+    ...(['opening', 'cash_in', 'cash_out', 'expected', 'counted', 'difference'] as const).map((field) => ({
+      title: field,
+      value: ({ line }: TillLine) => line && line[field] && plainMoney(line[field], line.currency),
+    })),
     'reason',
   ]);
   addFormPage(app, `${tillsUrl}/open`, { title: 'Open your till', scope }, { draw: drawOpening, take: open });
@@ -149,6 +164,8 @@ const countFields = (currencies: Iterable<string>): Field[] => {
 };
 
 async function drawOpening(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
+  const open = await readOpenTill(visit);
+  if (open) return { redirectTo: `${tillsUrl}/${open.till_id}?already` };
   const last = await known(visit.api.get<Till[]>(`/tills?${new URLSearchParams({ actor: visit.actor, limit: '1' })}`));
   const currencies = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
   const form = showForm(
@@ -215,7 +232,7 @@ ${
     'warning',
     html`<strong>Keep this cash apart, and do not count it:</strong> it will be in the till that is open when a second person approves it.<ul>${apart.map(({ summary, requested_at }) => html`<li>${summary}, taken ${showTime(requested_at)}</li>`)}</ul>`,
   )
-}${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded.`, true)}
+}${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded in the audit.`, true)}
 ${lacking.length > 0 && notice('warning', `Count ${lacking.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
   };
 }
@@ -249,6 +266,24 @@ async function close(visit: PageRequest): Promise<PageResult> {
   }
 }
 
+/** The figures of a currency; those that are not known, before a till is closed, are missing. */
+type Figures = TillSums & Partial<Pick<TillBalance, 'counted' | 'difference'>>;
+/** A till in a list: one row for each of its currencies. */
+type TillLine = Till & { line?: Partial<Figures> & Pick<Figures, 'currency'> };
+
+const amountIn = (
+  line: TillLine['line'],
+  field: 'opening' | 'cash_in' | 'cash_out' | 'expected' | 'counted',
+): string => (line?.[field] === undefined ? '' : moneyText(line[field], line.currency));
+
+/** Returns the rows of these tills. What its own person may not know of an open till is missing. */
+const toLines = (tills: readonly Till[]): TillLine[] =>
+  tills.flatMap((till) => {
+    const opened = till.opening.map(({ currency, amount }) => ({ currency, opening: amount }));
+    const lines: TillLine['line'][] = till.closed_at === null ? (till.so_far ?? opened) : till.balances;
+    return lines.length === 0 ? [till] : lines.map((line) => ({ ...till, line }));
+  });
+
 const isNone = (difference: string): boolean => !/[1-9]/.test(difference);
 
 const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference' | 'currency'>): Html =>
@@ -256,11 +291,40 @@ const showDifference = ({ difference, currency }: Pick<TillBalance, 'difference'
     ? toned('good', 'done', moneyText(difference, currency))
     : toned('bad', 'warning', `${difference.startsWith('-') ? '' : '+'}${moneyText(difference, currency)}`);
 
+/** What a till was opened with, took and paid; once it is closed, with what was counted. */
+function figures(rows: readonly Figures[]): Html {
+  const count = (title: string, field: 'cash_in' | 'cash_out') =>
+    numeric<Figures>(
+      title,
+      (row) =>
+        html`${moneyText(row[field], row.currency)} <span class="quiet whole">${countText(row[`${field}_count`])}</span>`,
+    );
+  const money = (title: string, field: 'opening' | 'expected' | 'counted') =>
+    numeric<Figures>(title, (row) => amountIn(row, field));
+  return table<Figures>(
+    'Till',
+    [
+      { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
+      money('Opened with', 'opening'),
+      count('In', 'cash_in'),
+      count('Out', 'cash_out'),
+      money('Expected', 'expected'),
+      money('Counted', 'counted'),
+      numeric('Difference', ({ difference, currency }) =>
+        difference === undefined ? '' : showDifference({ difference, currency }),
+      ),
+    ],
+    rows,
+    '',
+  );
+}
+
 function tillPage({ query, actor, person }: PageRequest, till: Till, names: ActorNames, moved: readonly Moved[]): Html {
-  const { till_id, opened_at, opening, closed_at, closed_by, balances, reason } = till;
+  const { till_id, opened_at, opening, closed_at, closed_by, balances, so_far, reason } = till;
   const mayClose = person.scopes.has(scope) && (till.actor === actor || person.scopes.has('books:read'));
   const times: Fact[] = [
     ['Person', showActor(till.actor, names)],
+    ['Branch', bankBranch()],
     ['Opened', showTime(opened_at)],
     ['Closed', closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)],
     ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
@@ -272,57 +336,59 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
         html`${moved.map((row) => html`${showDifference(row)} ${row.currency}<br>`)}<span class="quiet">counted at this opening, and not at the closing before</span>`,
     ],
   ];
-  const count = (title: string, field: 'cash_in' | 'cash_out') =>
-    numeric<TillBalance>(
-      title,
-      (row) =>
-        html`${moneyText(row[field], row.currency)} <span class="quiet whole">${countText(row[`${field}_count`])}</span>`,
-    );
-  const money = (title: string, field: 'opening' | 'expected' | 'counted') =>
-    numeric<TillBalance>(title, (row) => moneyText(row[field], row.currency));
-  return html`${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
+  return html`${query.has('already') && notice('info', 'Your till is open already. Count and close it before you open another.')}${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
     closed_at === null
-      ? html`<p>What it should contain is calculated when it is closed.</p>${mayClose && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
-      : html`${table<TillBalance>(
-          'Till',
-          [
-            { title: 'Currency', show: ({ currency }) => html`<strong>${currency}</strong>` },
-            money('Opened with', 'opening'),
-            count('In', 'cash_in'),
-            count('Out', 'cash_out'),
-            money('Expected', 'expected'),
-            money('Counted', 'counted'),
-            numeric('Difference', showDifference),
-          ],
-          balances,
-          '',
-        )}<div class="paper"><p class="signature">Signature</p></div><p class="actions"><button type="button" class="secondary" data-print hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
+      ? html`${so_far ? figures(so_far) : html`<p>What it should contain is calculated when it is closed.</p>`}${mayClose && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
+      : html`${figures(balances)}<div class="paper"><p class="signature">Signature of the teller</p><p class="signature">Signature of the supervisor</p></div><p class="actions"><button type="button" class="secondary" data-print hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
   }`;
 }
 
-const differencesOf = ({ balances }: Till): string =>
-  balances
-    .filter(({ difference }) => !isNone(difference))
-    .map(({ difference, currency }) => `${currency} ${plainMoney(difference, currency)}`)
-    .join('; ');
+/** The latest tills, whose persons can be chosen, and whose cash is added up if they are open. */
+const mostListed = 500;
 
-function tillList(visit: PageRequest): List<Till> {
-  const { person, actor, query } = visit;
+async function tillList(visit: PageRequest): Promise<List<TillLine>> {
+  const { person, query, api } = visit;
+  const isOfAll = person.scopes.has('books:read');
+  const latest = (isOfAll ? await known(api.get<Till[]>(`/tills?limit=${mostListed}`)) : undefined)?.data ?? [];
+  const names = await readActorNames(visit, latest, 'actor');
+  const persons = [...new Set(latest.map(({ actor }) => actor))];
   return {
     path: '/tills',
     filters: [
-      ...(person.scopes.has('books:read')
-        ? [{ name: 'actor', label: 'Person', options: withChosen([[actor, 'Me']], query.get('actor'), actorText) }]
+      ...(isOfAll
+        ? [
+            {
+              name: 'actor',
+              label: 'Person',
+              options: withChosen(
+                persons.map((one) => [one, actorText(one, names)] as const),
+                query.get('actor'),
+                actorText,
+              ),
+            },
+          ]
         : []),
       { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
     ],
+    above: () => showOpen(latest),
     show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort),
+    complete: async (rows) => toLines(rows),
     note: 'A till has the deposits and withdrawals that its person posted while it was open; payments from files are in none.',
   };
 }
 
-const tillTable = (rows: readonly Till[], names: ActorNames, sort: Sorting): Html =>
-  table<Till>(
+/** What should be in the tills that are open, without the person's own. */
+function showOpen(tills: readonly Till[]): Html {
+  const sums = tills.flatMap(({ so_far = [] }) => so_far);
+  const total = totalText(sums.map(({ expected, currency }) => ({ amount: expected, currency })));
+  const count = tills.filter(({ so_far }) => so_far).length;
+  return html`${count > 0 && html`<p>Should be in ${count === 1 ? 'the till that is' : `the ${String(count)} tills that are`} open, other than yours: <strong>${total}</strong></p>`}`;
+}
+
+const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting): Html => {
+  const money = (title: string, field: Parameters<typeof amountIn>[1]) =>
+    numeric<TillLine>(title, ({ line }) => amountIn(line, field));
+  return table<TillLine>(
     'Tills',
     [
       {
@@ -338,18 +404,18 @@ const tillTable = (rows: readonly Till[], names: ActorNames, sort: Sorting): Htm
             ? toned('info', 'going', 'Open')
             : html`${showTime(closed_at)}${closed_by !== null && closed_by !== actor && html`<br><span class="quiet">by ${showActor(closed_by, names)}</span>`}`,
       },
-      {
-        title: 'Difference',
-        show: ({ balances, closed_at }) => {
-          const different = balances.filter(({ difference }) => !isNone(difference));
-          if (closed_at === null) return '';
-          return different.length === 0
-            ? toned('good', 'done', 'None')
-            : html`${different.map((row) => html`${toned('bad', 'warning', amountText(row.difference, row.currency))} `)}`;
-        },
-      },
+      { title: 'Currency', show: ({ line }) => line?.currency ?? '' },
+      money('Opened with', 'opening'),
+      money('In', 'cash_in'),
+      money('Out', 'cash_out'),
+      money('Expected', 'expected'),
+      money('Counted', 'counted'),
+      numeric('Difference', ({ line }) =>
+        line?.difference === undefined ? '' : showDifference({ difference: line.difference, currency: line.currency }),
+      ),
       { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
     ],
-    rows,
+    toLines(tills),
     emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' }),
   );
+};

@@ -211,6 +211,24 @@ test('reads of what another person has posted are recorded, and one’s own are 
   expect(records().map(({ action }) => action)).toEqual(['get_staff_day', 'list_tills', 'get_till']);
 });
 
+test('what an open till has taken is seen by others only', async () => {
+  // contract: tills-10
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  let whose = ada;
+  const { get } = await start(({ name }) => {
+    const till = { ...tillOf(whose), so_far: [] };
+    return ok(name === 'list_tills' ? { items: [till] } : till);
+  });
+  for (const [actor, isSeen] of [
+    [ada, false],
+    [eve, true],
+  ] as const) {
+    whose = actor;
+    for (const url of ['/tills', `/tills/${tillOf(actor).till_id}`])
+      expect((await get(url)).body.includes('so_far')).toBe(isSeen);
+  }
+});
+
 test('the last customers of a person are shown with transactions:read only', async () => {
   // contract: tills-4
   const { get } = await start(({ data }) => ok(dayOf((data as { actor: string }).actor)));

@@ -1,4 +1,5 @@
 import { isPerson, type StaffDay } from '#libs/contracts/staff-days.ts';
+import type { Till } from '#libs/contracts/tills.ts';
 import type { Caller } from '../access/caller.ts';
 import { refuse, refuseViolations } from '../http/errors.ts';
 import { pathId } from '../http/unknown-ids.ts';
@@ -56,19 +57,25 @@ export const tillPlanners = {
   },
 } satisfies Partial<Planners>;
 
+/** Removes what an open till has taken for its own person, who must not know it before the count. */
+const asSeenBy = ({ actor }: Caller, { so_far, ...till }: Till): Till =>
+  so_far === undefined || till.actor === actor ? till : { ...till, so_far };
+
 /** A till of another person is not found without books:read. */
 export async function readTill({ params, origin }: ReadInput, { forwarder }: ReadDependencies) {
   const till_id = pathId('till_id', params);
   const till = requireData(await queryById('get_till', { till_id }, till_id, origin, forwarder));
   const { actor, scopes } = origin.caller;
-  if (till.actor === actor || scopes.has('books:read')) return till;
+  if (till.actor === actor || scopes.has('books:read')) return asSeenBy(origin.caller, till);
   throw refuse('till_not_found', `till ${till_id} not found`);
 }
 
-export function readTills(input: ReadInput, deps: ReadDependencies): Promise<Page> {
+export async function readTills(input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const { query, origin } = input;
   const { caller } = origin;
   const isOfAll = query['actor'] === undefined && caller.scopes.has('books:read');
   const actor = isOfAll ? undefined : requirePerson(caller, query['actor']);
-  return readPage('list_tills', { ...input, query: { ...query, ...(actor !== undefined && { actor }) } }, deps);
+  const asked = { ...query, ...(actor !== undefined && { actor }) };
+  const page = await readPage('list_tills', { ...input, query: asked }, deps);
+  return { ...page, items: (page.items as Till[]).map((till) => asSeenBy(caller, till)) };
 }

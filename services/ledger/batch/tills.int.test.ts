@@ -405,9 +405,24 @@ it('tills are listed by person and state, page by page', async () => {
     } as never);
     if (!reply.ok) throw new Error(JSON.stringify(reply));
     const { items, next } = reply.data as { items: Till[]; next?: { at: string; id: string } };
-    return { ids: items.map(({ till_id }) => till_id), next };
+    return { ids: items.map(({ till_id }) => till_id), next, so_far: items.map((one) => one.so_far) };
   };
+  const a = await ledger.open('Savings', '0');
+  const yen = await ledger.open('Savings', '100', 'JPY');
+  await ledger.book([ledger.cash('Deposit', a, '5', by(ada)), ledger.cash('Withdrawal', yen, '7', by(ada))]);
   const first = await list({});
+  const taken = { opening: '0', cash_in: '0', cash_in_count: 0, cash_out: '7', cash_out_count: 1, expected: '-7' };
+  const usd = { opening: '3.00', cash_in: '5.00', cash_in_count: 1, cash_out: '0.00', cash_out_count: 0 };
+  expect(first.so_far).toEqual([
+    [
+      { currency: 'JPY', ...taken },
+      { currency: 'USD', ...usd, expected: '8.00' },
+    ],
+    undefined,
+  ]);
+  expect(await ledger.ask({ name: 'get_till', data: { till_id: ids[0] ?? '' } })).toMatchObject({
+    data: { so_far: [{ currency: 'JPY' }, { currency: 'USD' }] },
+  });
   expect(first.ids).toEqual(ids.slice(0, 2));
   expect((await list({ after: first.next })).ids).toEqual(ids.slice(2));
   expect((await list({ status: 'Open' })).ids).toEqual(ids.slice(0, 1));

@@ -3,7 +3,7 @@ import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idKey } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
-import type { Till, TillBalance } from '#libs/contracts/tills.ts';
+import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
 import type { Leg } from './chart.ts';
 import { badAmount, deadlineExceeded, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyOnly, storeReply } from './decision.ts';
@@ -157,7 +157,7 @@ export function closeTill({ data, context }: CommandOf<'close_till'>, books: Boo
     return storeReply(refused(invalidField('reason', 'reason is required to close the till of another person')));
   const counts = toCounts(data.counted);
   if (!(counts instanceof Map)) return storeReply(refused(counts));
-  const opening = new Map(till.opening.map(({ currency, amount }) => [currency, toMinor(amount, currency) as bigint]));
+  const opening = openingOf(till);
   const lacking = [...new Set([...opening.keys(), ...state.cash.keys()])].filter((code) => !counts.has(code)).sort();
   if (lacking.length > 0) {
     const details = { currencies: lacking };
@@ -187,9 +187,16 @@ export function closeTill({ data, context }: CommandOf<'close_till'>, books: Boo
 
 const byCurrency = ([one]: [string, unknown], [other]: [string, unknown]): number => (one < other ? -1 : 1);
 
+const expectedOf = (opening: bigint, cash: CashSum): bigint => opening + cash.in - cash.out;
+
 function balance(currency: string, opening: bigint, cash: CashSum, counted: bigint): TillBalance {
   const decimal = (minor: bigint) => fromMinor(minor, currency);
-  const expected = opening + cash.in - cash.out;
+  const difference = decimal(counted - expectedOf(opening, cash));
+  return { ...sums(currency, opening, cash), counted: decimal(counted), difference };
+}
+
+function sums(currency: string, opening: bigint, cash: CashSum): TillSums {
+  const decimal = (minor: bigint) => fromMinor(minor, currency);
   return {
     currency,
     opening: decimal(opening),
@@ -197,8 +204,16 @@ function balance(currency: string, opening: bigint, cash: CashSum, counted: bigi
     cash_in_count: cash.in_count,
     cash_out: decimal(cash.out),
     cash_out_count: cash.out_count,
-    expected: decimal(expected),
-    counted: decimal(counted),
-    difference: decimal(counted - expected),
+    expected: decimal(expectedOf(opening, cash)),
   };
 }
+
+/** Returns what an open till was opened with, and what it has taken, by currency. Pure. */
+export function sumsSoFar({ till, cash }: Pick<TillState, 'till' | 'cash'>): TillSums[] {
+  const opening = openingOf(till);
+  const currencies = [...new Set([...opening.keys(), ...cash.keys()])].sort();
+  return currencies.map((code) => sums(code, opening.get(code) ?? 0n, cash.get(code) ?? noCash));
+}
+
+const openingOf = ({ opening }: Till): Map<string, bigint> =>
+  new Map(opening.map(({ currency, amount }) => [currency, toMinor(amount, currency) as bigint]));
