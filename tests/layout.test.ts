@@ -174,9 +174,9 @@ describe('layout', () => {
     keepsTo('ledger', {
       domain: [],
       audit: ['domain/'],
-      batch: ['domain/', 'audit/', 'rows.ts'],
+      batch: ['domain/', 'audit/', 'rows.ts', 'till-cash.ts'],
       verify: ['domain/', 'audit/', 'rows.ts'],
-      queries: ['domain/', 'verify/', 'rows.ts'],
+      queries: ['domain/', 'verify/', 'rows.ts', 'till-cash.ts'],
     });
   });
 

@@ -791,6 +791,7 @@ export type Till = {
   opening: CountedCash[];
   closed_at: string | null;
   balances: TillBalance[];
+  so_far?: TillSums[];
   reason: string | null;
   closed_by: string | null;
 };
@@ -808,6 +809,8 @@ export type TillBalance = {
   counted: number;
   difference: number;
 };
+
+export type TillSums = { currency: string; opening: number; cash_in: number; cash_in_count: number; cash_out: number; cash_out_count: number; expected: number };
 
 export type Operations = {
   services: ServiceState[];
@@ -1171,7 +1174,7 @@ export interface Calls {
   openTill(input: OpenTillRequest, options?: CallOptions): Promise<Till>;
   /** List tills. The caller's own, or with `books:read` those of everybody. Any authenticated caller. */
   listTills(input?: { actor?: string; status?: 'Open' | 'Closed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Till>;
-  /** Get a till. Another person than its own requires `books:read`. Any authenticated caller. */
+  /** Get a till. Another person than its own requires `books:read`, and sees in `so_far` what an open one has taken. Any authenticated caller. */
   getTill(input: { till_id: string }, options?: CallOptions): Promise<Till>;
   /** Close a till. By its own person, or by another one with `books:read`, who must give a reason. Every currency in which it was opened, or has taken or paid cash, must be counted. If what was counted is not what is expected, a reason is required. Refused counts are audited, and the refusal does not say what is expected. Scope: transactions:write. */
   closeTill(input: { till_id: string } & CloseTillRequest, options?: CallOptions): Promise<Till>;

@@ -1,9 +1,9 @@
 import { isPerson } from '#libs/contracts/staff-days.ts';
-import type { Till } from '#libs/contracts/tills.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { SingleCommand } from '../domain/decision.ts';
-import { addCash, noTills, type TillState, type Tills } from '../domain/tills.ts';
-import { prefixed, type TillRow, tillColumns, toTill, uuids } from '../rows.ts';
+import { noTills, type TillState, type Tills } from '../domain/tills.ts';
+import { type TillRow, tillColumns, toTill, uuids } from '../rows.ts';
+import { cashOf, readCash } from '../till-cash.ts';
 
 /** SQL of tills for writing. It is not executed for a batch in which no person posts cash. */
 
@@ -44,33 +44,6 @@ export async function lockTills(client: Queries, commands: SingleCommand[]): Pro
     tills.named.set(till.till_id, state);
   }
   return tills;
-}
-
-interface CashRow {
-  till_id: string;
-  currency: string;
-  direction: 'in' | 'out';
-  /** numeric */
-  minor: string;
-  count: bigint;
-}
-
-/** Returns by currency what these sums say of the till. Pure. */
-export function cashOf({ till_id }: Pick<Till, 'till_id'>, sums: readonly CashRow[]): TillState['cash'] {
-  const state = { cash: new Map() as TillState['cash'] };
-  for (const { currency, direction, minor, count } of sums.filter((sum) => sum.till_id === till_id))
-    addCash(state, currency, direction, BigInt(minor), Number(count));
-  return state.cash;
-}
-
-/** Returns what these tills have taken and paid. */
-export async function readCash(client: Pick<Queries, 'query'>, ids: readonly string[]): Promise<CashRow[]> {
-  const { rows } = await client.query<CashRow>(
-    `select till_id, currency, direction, sum(amount_minor) as minor, count(*) as count from till_postings
-     where till_id = any($1::uuid[]) group by till_id, currency, direction`,
-    [uuids([...ids])],
-  );
-  return rows.map((row) => ({ ...row, till_id: prefixed('til', row.till_id) }));
 }
 
 /** Writes closings before tills that are new, because a person has one that is open. Those that were opened and closed are closed. */

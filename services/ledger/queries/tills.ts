@@ -4,9 +4,9 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Till } from '#libs/contracts/tills.ts';
 import { isTime, type List, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { cashOf, readCash } from '../batch/till-store.ts';
 import { sumsSoFar } from '../domain/tills.ts';
 import { prefixed, type TillRow, tillColumns, toTill } from '../rows.ts';
+import { cashOf, readCash } from '../till-cash.ts';
 import { unknown } from './by-id.ts';
 import { bits } from './lists.ts';
 
