@@ -114,6 +114,8 @@ export interface Duplicate {
   client_id: string;
   name: string;
   same: readonly string[];
+  /** Undefined if the person may not read clients. */
+  client: Client | undefined;
 }
 
 export function clientForm(
@@ -123,25 +125,36 @@ export function clientForm(
   wrong: Wrong,
   duplicates: readonly Duplicate[] = [],
 ): Html {
-  const fields = html`<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date(visit.now).toISOString()}">
-${duplicates.length > 0 && warning(duplicates)}
-${openingFields[type].map((field) => showField(field, values, wrong))}`;
-  return showForm(visit, { wrong, button: 'Create the client', cancel: url }, fields);
+  const kind = html`<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date(visit.now).toISOString()}">`;
+  const fields = html`${openingFields[type].map((field) => showField(field, values, wrong))}`;
+  if (duplicates.length === 0)
+    return showForm(visit, { wrong, button: 'Create the client', cancel: url }, html`${kind}${fields}`);
+  const button = 'It is somebody else: create the client';
+  return showForm(
+    visit,
+    { wrong, button, cancel: url },
+    html`${kind}${warning(duplicates)}<details><summary>What you entered</summary>${fields}</details>`,
+  );
 }
 
+/** The first of them has the focus, so that Enter creates nobody. */
 function warning(duplicates: readonly Duplicate[]): Html {
   const ids = duplicates.map(({ client_id }) => client_id).join(',');
-  return html`${notice('warning', 'This client may already exist. Nothing has been created yet.', true)}
-${table<Duplicate>(
-  'Clients that may be the same',
-  [
-    { title: 'Client', show: ({ client_id, name }) => html`<strong>${idLink(client_id, name)}</strong>` },
-    { title: 'The same', show: ({ same }) => same.join(', ') },
-  ],
-  duplicates,
-  '',
-)}
-<label><input type="checkbox" name="others" value="${ids}"> It is somebody else: create another client.</label>`;
+  const link = (one: Duplicate) =>
+    html`<strong><a href="${url}/${one.client_id}"${one === duplicates[0] && html` autofocus`}>${one.name}</a></strong>`;
+  return html`${notice('warning', 'This client may already exist. Nothing has been created yet. Is it one of these?', true)}
+<input type="hidden" name="others" value="${ids}">${table<Duplicate>(
+    'Clients that may be the same',
+    [
+      { title: 'Client', show: link },
+      { title: 'The same', show: ({ same }) => same.join(', ') },
+      { title: 'Phone', show: ({ client }) => client?.contact_number ?? '' },
+      { title: 'E-mail', show: ({ client }) => html`<span class="text">${client?.email ?? ''}</span>` },
+      { title: 'Since', show: ({ client }) => (client ? bankDay(Date.parse(client.created_at)) : '') },
+    ],
+    duplicates,
+    '',
+  )}`;
 }
 
 /** The fields of a client that a form can correct. */

@@ -8,6 +8,7 @@ import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIdempotencyKey, enteredIn, waitingFor } from '../html/forms.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
 import { addListPage, externalId, type List, pager } from '../html/lists.ts';
+import { readClients } from '../html/owners.ts';
 import { desk, notice } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import {
@@ -148,8 +149,10 @@ async function findDuplicates(visit: PageRequest): Promise<Duplicate[]> {
     }),
   );
   const all = [...found.flat(), ...(await findNamesakes(visit, made))];
+  const clients = await readClients(visit, all);
   return [...Map.groupBy(all, ({ client_id }) => client_id)].map(([client_id, same]) => ({
     client_id,
+    client: clients.get(client_id),
     name: same[0]?.name ?? client_id,
     same: [...new Set(same.map(({ said }) => said))],
   }));

@@ -328,7 +328,8 @@ describe('clients', () => {
     answers['create_client'] = ok(retail);
     answers['search_postings'] = ok([]);
     const namesake = { ...retail, client_id: `cli_${'9'.repeat(32)}`, first_name: 'Grace', last_name: 'Høpperson' };
-    answers['list_clients'] = ({ q }) => ok({ items: q === 'Grace Høpper' ? [namesake] : [] });
+    answers['list_clients'] = ({ q, client_ids }) =>
+      ok({ items: q === 'Grace Høpper' ? [namesake] : client_ids === undefined ? [] : [retail] });
     const by = (matched: string) => ({ ...hit('client', ids.client), title: 'Grace <b>', matched });
     answers['search_records'] = ({ q }) =>
       ok(q === 'g@b.cc' ? [by('email')] : q === '+254700000001' ? [by('phone')] : []);
@@ -349,6 +350,9 @@ describe('clients', () => {
     const others = `${ids.client},${namesake.client_id}`;
     expect(warned.body).toContain(`name="others" value="${others}"`);
     expect(warned.body).toContain('name, or its beginning');
+    // What tells them apart, and no button that creates somebody by Enter.
+    expect(warned.body).toMatch(new RegExp(`${retail.contact_number.replace('+', '[+]')}[^]*${retail.email}`));
+    expect(warned.body).toMatch(/autofocus>Grace &lt;b&gt;<\/a>[^]*<button>It is somebody else: create the client</);
     const wanted = { ...fields, others };
     expect((await post('/admin/ui/clients/new', wanted)).headers.location).toBe(`${client}?saved=opened`);
     // The form itself created this client when it was sent the first time.
