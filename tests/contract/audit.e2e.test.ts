@@ -372,7 +372,7 @@ describe('Audit: reading', () => {
   it('finds by account and client everything that names them, whatever the resource', async () => {
     // contract: audit-17
     const clerk = api.withToken(staffToken(world.bank, 'clerk-3'));
-    const [one, other] = [await api.newAccount(), await api.newAccount()];
+    const [one, other] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const named = { account_id: one.account_id };
     const deposit = await clerk.post('/transactions', { ...named, transaction_type: 'Deposit', amount: 20 });
     const transfer = await clerk.post('/transfers', {
@@ -382,7 +382,7 @@ describe('Audit: reading', () => {
     });
     const { transaction_id } = deposit.body as { transaction_id: string };
     const reversal = await clerk.post(`/transactions/${transaction_id}/reversal`, { reason: 'twice' });
-    const hold = await clerk.post('/holds', { ...named, amount: 3 });
+    const hold = await clerk.post(`/accounts/${one.account_id}/holds`, { amount: 3 });
     const hold_id = String(hold.data()['hold_id']);
     const release = await clerk.post(`/holds/${hold_id}/release`);
     const freeze = await clerk.post(`/accounts/${one.account_id}/status-transitions`, {

@@ -46,7 +46,7 @@ describeInBrowser('approvals in the dashboard', () => {
       // The officer has signed in with a name, which their ID token proved.
       await manager.page.getByText('Olivia Officer', { exact: true }).waitFor();
       const asked = manager.page.locator('dd time').first();
-      expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
+      expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+3$/);
       await expectFine(manager.page, 'approval');
       await manager.page.getByRole('button', { name: 'Reject' }).click();
       await manager.page.locator('textarea:invalid:focus').waitFor();
@@ -213,7 +213,14 @@ describeInBrowser('approvals in the dashboard', () => {
       await manager.page.getByRole('button', { name: 'Approve' }).dblclick();
       await manager.page.getByText('It has been done.').waitFor();
       await manager.page.getByText('It has been done.').locator('..').getByRole('link').click();
-      await manager.page.getByRole('link', { name: transaction_id }).waitFor();
+      await manager.page.getByRole('link', { name: 'an earlier transaction' }).waitFor();
+      // The audit has it soon.
+      await expect
+        .poll(async () => {
+          await manager.page.reload();
+          return plain(await manager.page.locator('main').innerText());
+        })
+        .toMatch(/Entered by\s+Olivia Officer\s+Approved by\s+Mary Manager, the request/);
       expect(await world.api.balance(account.account_id)).toBe(100);
 
       const client = await world.api.client({ first_name: 'Forget', last_name: 'Me' });

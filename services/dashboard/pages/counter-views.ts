@@ -6,6 +6,7 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankBranch, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { actorText } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
 import {
   amountField,
@@ -50,6 +51,7 @@ import {
   moneyDirection,
   refusalText,
 } from './counter-instructions.ts';
+import type { MadeBy } from './made-by.ts';
 import type { Announced } from './needs-approval.ts';
 
 /** The pages of the counter. */
@@ -301,6 +303,8 @@ export interface ReceiptParts {
   owed: string | undefined;
   /** True if the person who sees it asked for the posting. */
   isOwn: boolean;
+  /** Who asked for it and who approved it, for people who may read the audit. */
+  maker?: MadeBy | undefined;
 }
 
 /** Prints two copies: one for the customer, one for the bank. */
@@ -312,7 +316,7 @@ ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}"
 }
 
 function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 'bank' | 'customer'): Html {
-  const { posting, id, title, owner, account, other, payee, balance, owed, isOwn } = parts;
+  const { posting, id, title, owner, account, other, payee, balance, owed, isOwn, maker } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
@@ -329,7 +333,9 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
       ['Date', showFullTime(created_at)],
       ['Value date', otherValueDate(posting)],
       ['Branch', bankBranch()],
-      [isOwn ? 'Teller' : 'Printed by', person],
+      ['Teller', isOwn ? person : maker && actorText(maker.actor, maker.names)],
+      ['Approved by', maker?.approver !== undefined && actorText(maker.approver, maker.names)],
+      ['Printed by', !isOwn && person],
       ['Receipt number', html`<strong class="whole">${receiptNumber(id)}</strong>`],
     ],
   )}<p class="paper signature">Signature of the ${signer}</p></article>`;

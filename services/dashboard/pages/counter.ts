@@ -47,6 +47,7 @@ import {
   startForm,
   summary,
 } from './counter-views.ts';
+import { readMaker } from './made-by.ts';
 import { announce } from './needs-approval.ts';
 import { notesFor } from './notes.ts';
 import { warnOfClosedTill } from './tills.ts';
@@ -393,9 +394,9 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   return done(visit, { posting, id, title, owner, account, other, payee, balance, owed, isOwn });
 }
 
-const done = ({ person, query }: PageRequest, parts: ReceiptParts): PageResult => ({
+const done = async (visit: PageRequest, parts: ReceiptParts): Promise<PageResult> => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
-  content: html`${query.has('again') && notice('info', 'Posted before; nothing was posted again.')}${receipt(parts, person.name)}`,
+  content: html`${visit.query.has('again') && notice('info', 'Posted before; nothing was posted again.')}${receipt({ ...parts, maker: await readMaker(visit, parts.id) }, visit.person.name)}`,
 });
 
 /** Reports whether this person asked for the posting. */
