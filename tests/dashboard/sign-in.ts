@@ -60,6 +60,7 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'Accounts',
           'Transactions',
           'Books',
+          'Tills',
           'Approvals',
           'Audit',
           'Operations',
@@ -77,13 +78,14 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'Accounts',
           'Transactions',
           'Books',
+          'Tills',
           'Approvals',
           'Audit',
           'Operations',
           'API keys',
         ],
       ],
-      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Audit', 'Operations']],
+      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Tills', 'Audit', 'Operations']],
     ] as const)('%s sees what their scopes allow', async (user, sections) => {
       const { page, complaints } = await as(user);
       await page.goto(ui(''));
