@@ -339,9 +339,9 @@ async function readParties(visit: PageRequest, accountIds: readonly (string | un
   };
 }
 
-/** The status, and why it was refused. */
+/** The status, and why it was refused. What is usual is quiet. */
 const showOutcome = (row: Transaction): Html =>
-  html`${pill(row.status, statusWords[row.status])}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`;
+  html`${row.status === 'Completed' ? html`<span class="quiet">${statusWords.Completed}</span>` : pill(row.status, statusWords[row.status])}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`;
 
 const nothingFound = 'No transaction matches. Remove a filter, or choose more days.';
 
