@@ -85,7 +85,10 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'API keys',
         ],
       ],
-      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Tills', 'Audit', 'Operations']],
+      [
+        'auditor',
+        ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Tills', 'Approvals', 'Audit', 'Operations'],
+      ],
     ] as const)('%s sees what their scopes allow', async (user, sections) => {
       const { page, complaints } = await as(user);
       await page.goto(ui(''));

@@ -59,7 +59,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         await enter(page.getByLabel('Reason for the difference'), 'a coin fell down');
         await press(page.getByRole('button', { name: 'Close the till' }));
         await page.getByText('Your till is closed.').waitFor();
-        expect(await heading(page)).toBe('Till of officer');
+        expect(await heading(page)).toBe('Till of Olivia Officer');
         expect(await mainText(page)).toMatch(
           /Reason a coin fell down .*KWD 5000.500 0.000 0 postings 20.250 1 posting 4980.250 4980.000 −0.250/,
         );
@@ -68,7 +68,7 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         await managers.page.goto(ui('/tills'));
         const row = managers.page.getByRole('row', { name: 'a coin fell down' }).filter({ hasText: 'KWD' }).first();
         expect((await row.innerText()).replaceAll('\u00a0', ' ')).toMatch(
-          /officer[\s\S]*KWD[\s\S]*20\.250[\s\S]*−0\.250/,
+          /Olivia Officer[\s\S]*KWD[\s\S]*20\.250[\s\S]*−0\.250/,
         );
         await expectFine(managers.page, 'tills');
         // Of the two forms that were refused.
