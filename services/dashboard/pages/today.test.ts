@@ -234,6 +234,10 @@ describe('the day of the person', () => {
     expect(text).toContain('2 refused ; 12 payments from files, which are not in these sums.');
     expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
     expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; no receipt &lt;i&gt; Rejected/);
+    const approved = { ...asked, status: 'Approved', outcome: { status: 'success', data: samples.transaction } };
+    answers['list_approvals'] = ok({ items: [approved] });
+    const link = `<a href="/admin/ui/counter/receipts/${ids.transaction}">Receipt</a>`;
+    expect((await made.signedIn(clerk).get('/admin/ui/your-day')).body).toContain(link);
     expect(body).toContain(`<a href="/admin/ui/clients/${ids.client}">`);
     const from = new Date().toISOString().slice(0, 10);
     const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });

@@ -4,11 +4,13 @@ import { bankDay, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
 import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table } from '../html/show.ts';
 import { readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
 import { clientName } from './client-views.ts';
+import { counterUrl } from './counter-views.ts';
 import { showYourTill } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';
 
@@ -61,8 +63,13 @@ function showPosted(
   }${till}</div>${lines.length > 0 && html`<p class="quiet">${lines.map((line, i) => html`${i > 0 && '; '}${line}`)}.</p>`}`;
 }
 
-const showState = ({ outcome, status }: Approval): Html =>
-  outcome?.status === 'error' ? pill('Failed', 'Refused when it was carried out') : pill(status);
+/** The state of a request, with the receipt of what was posted. */
+const showState = ({ outcome, status }: Approval, { scopes }: Person): Html => {
+  if (outcome?.status === 'error') return pill('Failed', 'Refused when it was carried out');
+  const posted = outcome?.data['transfer_id'] ?? outcome?.data['transaction_id'];
+  const hasReceipt = typeof posted === 'string' && scopes.has('transactions:read');
+  return html`${pill(status)}${hasReceipt && html` <a href="${counterUrl}/receipts/${posted}">Receipt</a>`}`;
+};
 
 async function showRequests(visit: PageRequest, requests: readonly Approval[]): Promise<Html> {
   const subjects = await readSubjects(visit, requests);
@@ -77,7 +84,7 @@ async function showRequests(visit: PageRequest, requests: readonly Approval[]): 
               show: (request) =>
                 html`<a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a>${request.reason !== null && html`<br><span class="quiet text">${request.reason}</span>`}`,
             },
-            { title: 'State', show: showState },
+            { title: 'State', show: (request) => showState(request, visit.person) },
             {
               title: 'When',
               show: ({ requested_at, decided_at, decided_by_name }) =>
