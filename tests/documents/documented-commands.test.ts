@@ -53,6 +53,11 @@ const runBy: Record<string, string> = {
   'curl -sS "$BANK_URL/webhooks" -H "x-api-key: $BANK_API_KEY"': 'tests/documents/missing-payment.e2e.test.ts',
   'curl -sS "$BANK_URL/webhooks/$WEBHOOK_ID/deliveries?limit=500" -H "x-api-key: $BANK_API_KEY" | grep -o "{\\"delivery_id\\":\\"[^\\"]*\\",\\"webhook_id\\":\\"[^\\"]*\\",\\"event_id\\":\\"$EVENT_ID\\".*" | head -c 1000':
     'tests/documents/missing-payment.e2e.test.ts',
+  'examples/java/client/generate.sh': 'tests/documents/languages.e2e.test.ts',
+  'examples/python/generate.sh': 'tests/documents/languages.e2e.test.ts',
+  'examples/go/generate.sh': 'tests/documents/languages.e2e.test.ts',
+  'examples/typescript/generate.sh': 'tests/documents/languages.e2e.test.ts',
+  'examples/csharp/generate.sh': 'tests/documents/languages.e2e.test.ts',
   'npm run --silent example notifier.ts': 'not here: the examples have tests of their own, which start them otherwise',
   'openssl dgst -sha256 -verify release.pub -signature <(base64 -d SHA256SUMS.sig) SHA256SUMS && sha256sum -c SHA256SUMS':
     'tools/release/release.int.test.ts',
@@ -77,7 +82,7 @@ const documents = ['.', 'docs', 'clients', 'examples', 'deploy']
         )
       : [],
   )
-  .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))
+  .filter((name) => name.endsWith('.md') && !/node_modules|\/build\//.test(name))
   .map((name) => ({ name, text: readFileSync(join(root, name), 'utf8') }));
 
 /**

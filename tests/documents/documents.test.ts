@@ -9,7 +9,7 @@ import { firstRequests } from '../../tools/local/connection.ts';
 const root = join(import.meta.dirname, '..', '..');
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const documents = globSync('{*.md,{clients,deploy,docs,examples,libs}/**/*.md}', { cwd: root }).filter(
-  (file) => !file.includes('node_modules'),
+  (file) => !/node_modules|\/build\//.test(file),
 );
 
 /** The anchors of headings, as GitHub forms them. */

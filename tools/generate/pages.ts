@@ -9,6 +9,7 @@ import { asyncApiDocument } from './events/asyncapi.ts';
 import { eventSchemaFiles } from './events/event-schemas.ts';
 import { kafkaAcls, kafkaUsers } from './kafka-rights.ts';
 import { kafkaTopics } from './kafka-topics.ts';
+import { languageGuides } from './language-guides.ts';
 import { metricsPage } from './metrics.ts';
 import { operationsSource } from './openapi/generate-client.ts';
 import { openApiDocument } from './openapi/openapi.ts';
@@ -28,6 +29,7 @@ export const pages: Record<string, () => string> = {
   'errors.md': errorsPage,
   'metrics.md': metricsPage,
   'security/asvs.md': asvsPage,
+  ...languageGuides,
   'openapi.json': () => json(openApiDocument(packageJson.version)),
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),

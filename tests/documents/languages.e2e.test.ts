@@ -1,0 +1,233 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runToEnd } from '../../tools/local/child.ts';
+import { haveMaven, javaVersion } from '../../tools/local/kafka-jars.ts';
+import type { RestTransaction } from '../support/client.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/**
+ * Generates the clients of other languages from docs/openapi.json, and runs the example of each against one bank. Between
+ * them is a proxy that cuts off an answer, makes another one late, and answers what a later version of the bank could.
+ */
+const world = useBank();
+const { api } = world;
+const root = join(import.meta.dirname, '..', '..');
+const examples = join(root, 'examples');
+
+const succeeds = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
+const hasJava = (javaVersion() ?? 0) >= 17;
+const hasPip = succeeds('python3', '-m', 'pip', '--version');
+
+interface Language {
+  name: string;
+  folder: string;
+  start: [command: string, ...args: string[]];
+  env?: Record<string, string>;
+  missing?: string;
+}
+const languages: Language[] = [
+  {
+    name: 'Java',
+    folder: 'java/client',
+    start: ['java', '-cp', 'build/classes:build/jars/*', 'Caller'],
+    missing: hasJava && haveMaven() ? undefined : 'Java 17 and Maven',
+  },
+  {
+    name: 'Python',
+    folder: 'python',
+    start: ['python3', 'caller.py'],
+    env: { PYTHONPATH: 'build' },
+    missing: hasJava && hasPip ? undefined : 'Java 17, and Python with pip',
+  },
+  {
+    name: 'Go',
+    folder: 'go',
+    start: ['build/caller'],
+    missing: succeeds('go', 'version') ? undefined : 'Go',
+  },
+  {
+    name: 'TypeScript',
+    folder: 'typescript',
+    start: [process.execPath, 'caller.ts'],
+  },
+];
+
+/** The 202s that a language has got, and how often each of its postings arrived, by reference. */
+class Between {
+  readonly pending: string[] = [];
+  readonly keys = new Map<string, string[]>();
+  readonly #server: Server;
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      this.#pass(request, response).catch(() => response.destroy());
+    });
+  }
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '', headers } = request;
+    const body = await text(request);
+    const reference = method === 'POST' ? (JSON.parse(body) as { reference?: string }).reference : undefined;
+    const seen = this.keys.get(reference ?? '') ?? [];
+    this.keys.set(reference ?? '', [...seen, String(headers['idempotency-key'])]);
+    const passed = Object.fromEntries(
+      ['accept', 'content-type', 'idempotency-key', 'x-api-key'].flatMap((name) =>
+        headers[name] === undefined ? [] : [[name, String(headers[name])]],
+      ),
+    );
+    const send = () => fetch(api.baseUrl + url, { method, headers: passed, body: body || undefined });
+    const answer = await (reference === 'slow' ? withoutLedger(send) : send());
+    const received = await answer.text();
+    if (answer.status === 202) this.pending.push(reference ?? '');
+    if (reference === 'cut' && seen.length === 0) {
+      response.destroy();
+      return;
+    }
+    const fromLater =
+      method === 'GET' && /^\/transactions\/\w+$/.test(url)
+        ? received.replace('"transaction_type":"Deposit"', '"transaction_type":"Fee","later":{"field":1}')
+        : url.endsWith(`acc_${'f'.repeat(32)}`)
+          ? received.replace('"account_not_found"', '"account_on_the_moon"')
+          : received;
+    for (const name of ['content-type', 'location', 'link', 'retry-after', 'etag']) {
+      const value = answer.headers.get(name);
+      if (value !== null) response.setHeader(name, value);
+    }
+    response.writeHead(answer.status).end(fromLater);
+  }
+}
+
+async function withoutLedger<T>(call: () => Promise<T>): Promise<T> {
+  const ledger = world.bank.process('ledger');
+  ledger.kill('SIGSTOP');
+  try {
+    return await call();
+  } finally {
+    ledger.kill('SIGCONT');
+  }
+}
+
+/** `generate.sh` of each folder runs once. Half of the optimizations make the generators start twice as fast. */
+const generated = new Map<string, Promise<void>>();
+const generate = (folder: string): Promise<void> => {
+  const run = async () => {
+    const { code, stdout, stderr } = await runToEnd('./generate.sh', [], {
+      cwd: join(examples, folder),
+      env: { ...process.env, JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1' },
+      timeoutMs: 400_000,
+    });
+    if (code !== 0) throw new Error(`${folder}/generate.sh: ${(stdout + stderr).slice(-3000)}`);
+  };
+  const done = generated.get(folder) ?? run();
+  generated.set(folder, done);
+  return done;
+};
+
+/** All are generated at the same time; the examples run one after the other, because they stop the ledger. */
+const possible = languages.filter(({ missing }) => missing === undefined);
+beforeAll(() => {
+  for (const { folder } of possible) generate(folder).catch(() => undefined);
+});
+
+const count = 1000;
+let listed: string;
+beforeAll(async () => {
+  const { client_id } = await api.client();
+  listed = (await api.account(client_id, { currency: 'KES' })).account_id;
+  const transaction = { account_id: listed, transaction_type: 'Deposit', amount: 0.1 };
+  const items = Array.from({ length: count }, () => ({ transaction }));
+  const { status } = await api.post('/batches', { mode: 'independent', items }, { 'idempotency-key': 'thousand' });
+  expect(status).toBe(200);
+  await eventually(async () => (await api.get(`/accounts/${listed}`)).data()['balance'] === 100, 60_000);
+});
+
+const between: Between[] = [];
+afterAll(() => {
+  for (const one of between) one.stop();
+});
+
+describe('a caller with a generated client', () => {
+  for (const { name, folder, start, env, missing } of languages) {
+    if (missing !== undefined && process.env['CI_STRICT'] === '1') throw new Error(`${name} needs ${missing}`);
+    if (missing !== undefined) console.warn(`${name} is not tested: ${missing} is missing`);
+    it.runIf(missing === undefined)(
+      `${name}: posts once through a cut connection, waits after a 202, pages, decodes exactly, and takes what it does not know`,
+      async () => {
+        await generate(folder);
+        const proxy = new Between();
+        between.push(proxy);
+        const [command, ...args] = start;
+        const { code, stdout, stderr } = await runToEnd(command, args, {
+          cwd: join(examples, folder),
+          env: {
+            ...process.env,
+            ...env,
+            BANK_URL: await proxy.start(),
+            BANK_API_KEY: world.bank.api_key,
+            ACCOUNT_ID: listed,
+          },
+          timeoutMs: 120_000,
+        });
+        expect(code, stderr).toBe(0);
+        const account_id = /^account (acc_\w+)$/m.exec(stdout)?.[1] ?? '';
+        const transactions = await api.all<RestTransaction>(`/transactions?account_id=${account_id}`);
+        const ids = (reference: string) =>
+          transactions.filter((one) => one.reference === reference).map(({ transaction_id }) => transaction_id);
+        const refused = transactions.filter(({ status }) => status === 'Failed').map((one) => one.transaction_id);
+        expect([ids('cut').length, ids('slow').length, refused.length, transactions.length]).toEqual([1, 1, 1, 4]);
+        const keys = proxy.keys.get('cut') ?? [];
+        expect([keys.length, new Set(keys).size, proxy.pending.includes('slow')]).toEqual([2, 1, true]);
+        expect(
+          stdout
+            .trim()
+            .replaceAll(/ (null|None|<nil>|undefined)$/gm, '')
+            .split('\n'),
+        ).toEqual([
+          `account ${account_id}`,
+          `cut ${ids('cut')[0]} Completed`,
+          `slow ${ids('slow')[0]} Completed`,
+          expect.stringMatching(/^balance 100\.30?$/),
+          expect.stringMatching(new RegExp(`^pages ${count} 100(\\.0+)?$`)),
+          `error 400 insufficient_funds ${refused[0]}`,
+          'error 404 account_not_found',
+          'error 401 invalid_credentials',
+          'error 404 account_on_the_moon',
+          'type Fee',
+        ]);
+      },
+      480_000,
+    );
+  }
+
+  it.runIf(hasJava && haveMaven())(
+    'C#: the client is generated, with amounts as decimal and the key as the first optional parameter (no .NET compiles it)',
+    async () => {
+      await generate('java/client');
+      await generate('csharp');
+      const read = (file: string) => readFileSync(join(examples, 'csharp/build/src/CoreBanking', file), 'utf8');
+      const account = read('Model/Account.cs');
+      expect(account).toContain('public decimal Balance {');
+      expect(account).toContain('public string Status {');
+      expect(read('Model/ErrorBody.cs')).toContain('public string Code {');
+      expect(read('Api/TransactionsApi.cs')).toContain(
+        'CreateTransactionWithHttpInfoAsync(CreateTransactionRequest createTransactionRequest, string? idempotencyKey = default',
+      );
+    },
+    480_000,
+  );
+});
