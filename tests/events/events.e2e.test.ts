@@ -13,6 +13,7 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
 import { wireSchema } from '../../tools/generate/events/event-schemas.ts';
 import {
+  newKey,
   newPhone,
   type RestAccount,
   type RestClient,
@@ -107,7 +108,7 @@ beforeAll(async () => {
   await api.post(`/holds/${hold_id}/release`);
   expect((await api.post(`/holds/${hold_id}/capture`, {})).error.code).toBe('hold_not_active');
   const items = [0, 1].map((i) => ({ transfer: { from_account_id: id(i), to_account_id: id(i + 1), amount: 1 } }));
-  expect((await api.post('/batches', { mode: 'independent', items })).status).toBe(200);
+  expect((await api.once(newKey(), '/batches', { mode: 'independent', items })).status).toBe(200);
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
   await eventually(
