@@ -44,7 +44,10 @@ export function testYourDay({ world, ui, as }: Dashboard): void {
         await page.waitForURL('**/counter/receipts/txn_*');
 
         await page.goto(ui(''));
-        await page.getByText('Net cash in').first().waitFor();
+        await page
+          .getByText(/Net cash in KWD/)
+          .first()
+          .waitFor();
         expect(await mainText(page)).toMatch(/Net cash in KWD −[\d.]+ In 0.000, 0 postings Out [\d.]+, \d+ postings?/);
         await page.getByRole('link', { name: `Day${hand}${size} Customer` }).waitFor();
         await press(page.getByRole('link', { name: 'count and close it' }));

@@ -423,7 +423,16 @@ describe('accounts, clients', () => {
     const { client_id, client_type, created_at, updated_at } = (
       await api.get(`/clients/${patched.client_id}`)
     ).data<RestClient>();
-    expect(clientMasters.get(client_id)).toEqual({ client_id, client_type, created_at, updated_at, erased_at: null });
+    // No personal data.
+    expect(clientMasters.get(client_id)).toEqual({
+      client_id,
+      client_type,
+      created_at,
+      updated_at,
+      erased_at: null,
+      event_id: expect.any(String),
+      event_type: 'corebanking.client.v1',
+    });
     expect(clientMasters.get(erased.client_id)).not.toHaveProperty('external_id');
     expect(clientMasters.get(erased.client_id)).toMatchObject({ erased_at: expect.any(String) as string });
   });
