@@ -32,6 +32,7 @@ test('npm run release -- --dry-run creates everything but the image, signs it, a
       'core-banking-consumer-0.1.0.tgz',
       'core-banking.cdx.json',
       'notes.md',
+      'openapi.json',
       'provenance.intoto.jsonl',
     ].toSorted(),
   );

@@ -1,9 +1,9 @@
 /**
- * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, client packages,
- * bills of materials, notes, a provenance, and the checksums of all of them, signed if --key names a private key (PEM:
- * ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>, and NODE_IMAGE must name the base
- * image by digest. With --dry-run any commit and base image are accepted, and the files that this machine cannot build
- * are skipped and reported.
+ * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, client packages, the
+ * OpenAPI document, bills of materials, notes, a provenance, and the checksums of all of them, signed if --key names a
+ * private key (PEM: ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>, and NODE_IMAGE
+ * must name the base image by digest. With --dry-run any commit and base image are accepted, and the files that this
+ * machine cannot build are skipped and reported.
  */
 import { createPrivateKey } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -57,6 +57,7 @@ async function release(): Promise<void> {
   await packChart(folder, version);
   for (const client of ['clients/typescript', 'clients/consumer'])
     await run('npm', ['pack', `./${client}`, '--silent', '--pack-destination', folder]);
+  write('openapi.json', read('docs/openapi.json'));
   const bill = await run(process.execPath, ['tools/sbom.ts']);
   write('core-banking.cdx.json', bill);
 
