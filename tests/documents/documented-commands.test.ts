@@ -58,6 +58,9 @@ const runBy: Record<string, string> = {
   'examples/go/generate.sh': 'tests/documents/languages.e2e.test.ts',
   'examples/typescript/generate.sh': 'tests/documents/languages.e2e.test.ts',
   'examples/csharp/generate.sh': 'tests/documents/languages.e2e.test.ts',
+  'mvn dependency:copy-dependencies -DoutputDirectory=jars': 'tests/documents/connect.e2e.test.ts',
+  "java -cp 'jars/*' org.apache.kafka.connect.cli.ConnectStandalone worker.properties sink.properties":
+    'tests/documents/connect.e2e.test.ts',
   'npm run --silent example notifier.ts': 'not here: the examples have tests of their own, which start them otherwise',
   'openssl dgst -sha256 -verify release.pub -signature <(base64 -d SHA256SUMS.sig) SHA256SUMS && sha256sum -c SHA256SUMS':
     'tools/release/release.int.test.ts',

@@ -172,7 +172,7 @@ describe('approvals', () => {
     const list = withoutBlanks((await get('/admin/ui/approvals')).body);
     for (const text of ['<strong>1500.00 USD</strong>', '<span class="long">x</span>', '>bob</span>', '>1 h</time>'])
       expect(list).toContain(text);
-    expect(list).toMatch(/class="pill wait">.*?in 2 h/s);
+    expect(list).toMatch(/class="pill wait">.*?In 2 h/s);
     expect(list).toMatch(/<div>in 21 h<\/div>/);
     expect(lastList()).toMatchObject({ order: 'asc' });
     await get('/admin/ui/approvals?order=desc');
