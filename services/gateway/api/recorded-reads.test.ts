@@ -211,6 +211,42 @@ test('reads of what another person has posted are recorded, and one’s own are 
   expect(records().map(({ action }) => action)).toEqual(['get_staff_day', 'list_tills', 'get_till']);
 });
 
+test('reads of what another person has requested are recorded, and one’s own are not', async () => {
+  // contract: audit-2
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  const approval_id = `apr_${'1'.repeat(30)}00`;
+  const at = samples.transaction.created_at;
+  const request = { operation: 'reverse_transaction', method: 'POST', path: '/x', body: {} };
+  const undecided = { status: 'Waiting', decided_by: null, decided_at: null, reason: null };
+  const asked = {
+    approval_id,
+    action: 'reverse',
+    summary: 'x',
+    request,
+    requested_at: at,
+    expires_at: at,
+    ...undecided,
+  };
+  let requesters = [ada];
+  const { get, records, keyHeader } = await start(({ name }) => {
+    const items = requesters.map((requested_by) => ({ ...asked, requested_by }));
+    return ok(name === 'list_approvals' ? { items } : { approval: items[0], has_unread_key: false });
+  });
+  const urls = ['/admin/approvals', `/admin/approvals/${approval_id}`];
+  const read = async (headers: Record<string, string> = token()) => {
+    for (const url of urls) expect((await get(url, headers)).statusCode).toBe(200);
+  };
+  await read();
+  requesters = [eve, ada];
+  await read(keyHeader());
+  expect(records()).toEqual([]);
+  await read();
+  expect(records()).toMatchObject([
+    { actor: ada, action: 'list_approvals', details: { rows: 2 } },
+    { actor: ada, action: 'get_approval', resource_id: approval_id },
+  ]);
+});
+
 test('what an open till has taken is seen by others only', async () => {
   // contract: tills-10
   const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];

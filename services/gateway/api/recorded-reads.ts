@@ -11,16 +11,24 @@ import { Refused, unavailable } from '../http/errors.ts';
 
 const scopes = new Set<unknown>(['clients:read', 'accounts:read', 'transactions:read']);
 const further = new Set<EndpointName>(['search', 'get_timeline', 'get_dead_letter']);
-/** What people of the bank have posted. Their own is not recorded for them. */
-const ofStaff = new Set<EndpointName>(['get_staff_day', 'list_tills', 'get_till']);
+/** What people of the bank have posted or requested, and the field that says who. Their own is not recorded for them. */
+const ofStaff = new Map<EndpointName, string>([
+  ['get_staff_day', 'actor'],
+  ['list_tills', 'actor'],
+  ['get_till', 'actor'],
+  ['list_approvals', 'requested_by'],
+  ['get_approval', 'requested_by'],
+]);
 
 /** Reports whether a read by this caller, which shows `data`, is recorded. */
 export function isRecordedFor(name: EndpointName, { actor, isStaff }: Caller, data?: unknown): boolean {
-  if (ofStaff.has(name) && ([data].flat() as { actor: string }[]).every((one) => one.actor === actor)) return false;
+  const who = ofStaff.get(name);
+  if (who !== undefined && ([data].flat() as Record<string, unknown>[]).every((one) => one[who] === actor))
+    return false;
   return isStaff === true || name === 'get_dead_letter';
 }
 
-/** Reports whether a read shows data of customers, or what a person of the bank has posted. */
+/** Reports whether a read shows data of customers, or what a person of the bank has posted or requested. */
 export function isRecorded(name: EndpointName, { method, scope }: Endpoint): boolean {
   return method === 'GET' && (scopes.has(scope) || further.has(name) || ofStaff.has(name));
 }
