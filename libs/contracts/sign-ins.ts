@@ -45,13 +45,16 @@ const activitySchema = z
   })
   .meta({ id: 'Activity' });
 
+/** Longer ID tokens, of persons with very many groups, are not sent: nobody is kept out for want of a display name. */
+export const maxIdTokenLength = 16_384;
+
 export const signInEndpoints = {
   sign_in: {
     route: 'POST /admin/sign-ins',
     summary: 'Sign a person in',
     scope: null,
     bankOnly: true,
-    body: z.strictObject({ session_id, id_token: text(1, 16_384).optional() }),
+    body: z.strictObject({ session_id, id_token: text(1, maxIdTokenLength).optional() }),
     description:
       "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. With the `id_token` of the same sign-in, the bank keeps its `name`, or `preferred_username`, for colleagues to see; one that cannot be verified, or is of another person or OAuth client, changes no name. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
     result: signInSchema,

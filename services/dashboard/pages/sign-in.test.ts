@@ -24,11 +24,13 @@ async function start({
   isBrokerAway = false,
   isAway = false,
   claims = {},
+  ofIdToken = {},
 }: {
   fault?: SignInFault;
   isBrokerAway?: boolean;
   isAway?: boolean;
   claims?: Record<string, unknown>;
+  ofIdToken?: Record<string, unknown>;
 } = {}) {
   const logger = pino({ level: 'silent' });
   const gateway = await testApp(undefined, {
@@ -52,7 +54,7 @@ async function start({
       const token = hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read', ...claims });
       return {
         token,
-        idToken: hs256Token({ sub: 'ada', aud: 'dashboard', name: 'Ada Lovelace' }),
+        idToken: hs256Token({ sub: 'ada', aud: 'dashboard', name: 'Ada Lovelace', ...ofIdToken }),
         name: 'Ada',
         expiresInMs: 60_000,
       };
@@ -117,6 +119,15 @@ it('a sign-in is recorded with the address of the browser before the session is 
       details: {},
     }),
   ]);
+});
+
+it('a person whose ID token is too long for the API, because of many groups, signs in without a display name', async () => {
+  // contract: audit-16
+  const { comeBack, records } = await start({ ofIdToken: { groups: Array(2_000).fill('of-nine-') } });
+  const answer = await comeBack();
+  expect([answer.statusCode, isIn(answer)]).toEqual([303, true]);
+  const [record, ...more] = await records();
+  expect([record?.action, record && 'actor_name' in record, more]).toEqual(['sign_in', false, []]);
 });
 
 it('tabs sign in side by side: the one that began first still comes back', async () => {

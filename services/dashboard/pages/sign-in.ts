@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
-import type { SignIn } from '#libs/contracts/sign-ins.ts';
+import { maxIdTokenLength, type SignIn } from '#libs/contracts/sign-ins.ts';
 import { fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, type createApi } from '../api.ts';
@@ -135,7 +135,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       const session_id = sessions.newId();
       const { data } = await callApi(request, token).post<SignIn>('/admin/sign-ins', {
         session_id,
-        ...(idToken !== undefined && { id_token: idToken }),
+        ...(idToken !== undefined && idToken.length <= maxIdTokenLength && { id_token: idToken }),
       });
       return { id: session_id, actor: data.actor, scopes: data.scopes.join(' ') };
     } catch (error) {
