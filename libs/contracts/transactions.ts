@@ -77,7 +77,7 @@ export const transactionBody = z
   .meta({ id: 'CreateTransactionRequest' });
 
 export const searched = (when: string) =>
-  `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
+  `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429.`;
 
 const listFilters = z
   .strictObject({

@@ -1,4 +1,5 @@
 import { type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import { nameText } from '#libs/contracts/texts.ts';
 import type { Caller } from './caller.ts';
 import type { TokenOptions } from './tokens.ts';
 
@@ -8,10 +9,9 @@ import type { TokenOptions } from './tokens.ts';
  */
 export type ReadDisplayName = (idToken: string, caller: Pick<Caller, 'actor' | 'token'>) => Promise<string | null>;
 
-const maxNameLength = 100;
 const skewS = 30;
-/** Controls, and those of the direction of text, with which a name could look like another. */
-const unprintable = /[\p{Cc}\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+/** Without characters with which a name could look like another. */
+const shownName = nameText(1, 100);
 
 export function createDisplayNames(
   { issuer, algorithms, keySet, hs256Secret }: Pick<TokenOptions, 'issuer' | 'algorithms' | 'keySet' | 'hs256Secret'>,
@@ -40,9 +40,13 @@ export function createDisplayNames(
   };
 }
 
+/** Returns the first of both that keeps the rules of names. */
 function nameIn({ name, preferred_username }: JWTPayload): string | null {
-  const shown = [name, preferred_username]
-    .map((text) => (typeof text === 'string' ? text.replace(unprintable, '').trim() : ''))
-    .find((text) => text !== '');
-  return shown === undefined ? null : Array.from(shown).slice(0, maxNameLength).join('');
+  const isKept = (given: unknown) => typeof given === 'string' && given.isWellFormed();
+  return (
+    [name, preferred_username]
+      .filter(isKept)
+      .map((given) => shownName.safeParse(given).data)
+      .find(Boolean) ?? null
+  );
 }

@@ -57,7 +57,12 @@ describe('a sign-in', () => {
     test.each([
       ['its name', { name: 'Ada Lovelace', preferred_username: 'ada' }, 'Ada Lovelace'],
       ['its user name, if it has no name', { name: ' ', preferred_username: 'ada' }, 'ada'],
-      ['no controls, and 100 characters', { name: `\u202eA\u0000${'é'.repeat(120)}` }, `A${'é'.repeat(99)}`],
+      [
+        'its user name, if its name has an invisible character',
+        { name: 'Ada\u200b L', preferred_username: 'ada' },
+        'ada',
+      ],
+      ['a name with a joiner of its script', { name: ' علی\u200cرضا ' }, 'علی\u200cرضا'],
     ])('takes %s, and gives it to accounts beside the record', async (_what, claims, name) => {
       // contract: audit-16
       const { post, records } = await start();
@@ -73,6 +78,10 @@ describe('a sign-in', () => {
       ['that has expired', idToken({ exp: now() - 60, name: 'Ada' })],
       ['with another signature', `${idToken({ name: 'Ada' }).slice(0, -4)}AAAA`],
       ['without a name', idToken()],
+      ['with a name that cannot be stored', idToken({ name: 'Ada\ud800' })],
+      ['with a name that nobody sees', idToken({ name: '\u200b' })],
+      ['with names that could look like others', idToken({ name: 'Ada\u00ad', preferred_username: '\u202eada' })],
+      ['with a name of more than 100 characters', idToken({ name: 'é'.repeat(101) })],
       ['that is none', 'nonsense'],
     ])('%s, takes no name, and is a sign-in', async (_what, id_token) => {
       // contract: audit-16
