@@ -1038,7 +1038,7 @@ export interface Calls {
   }, options?: CallOptions): Promise<string>;
   /** Get a statement of an account for a period, as a file of ISO 20022 camt.053 that is read as it arrives. It is requested when it is read, once. */
   getStatementXml(input: { account_id: string; on: string }, options?: CallOptions): AsyncIterable<Uint8Array>;
-  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
+  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
     counterparty_account_id?: string;
@@ -1067,7 +1067,7 @@ export interface Calls {
   createTransaction(input: CreateTransactionRequest, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
   reverseTransaction(input: { transaction_id: string } & ReverseTransactionRequest, options?: CallOptions): Promise<Transaction>;
-  /** List transfers. The list has no index without `account_id` or `external_id`. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. Scope: transactions:read. */
+  /** List transfers. The list has no index without `account_id` or `external_id`. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
     status?: 'Pending' | 'Completed' | 'Failed';
