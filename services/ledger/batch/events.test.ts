@@ -5,10 +5,12 @@ import type { Decision } from '../domain/decision.ts';
 import { decide } from '../domain/posting.ts';
 import type { AccountState } from '../domain/records.ts';
 import {
+  capture,
   cash,
   idIn,
   now,
   opening,
+  placing,
   reversal,
   statusChange,
   testAccount,
@@ -115,6 +117,23 @@ describe('the event of a transaction', () => {
       ['completed', '0.50'],
       ['completed', '1.50'],
     ]);
+  });
+
+  it.each([
+    ['a refused capture, in cash', 'Frozen', {}, ['2.00']],
+    ['a refused capture, to an account', 'Frozen', { to: b }, ['2.00']],
+    ['a capture refused by its destination', 'Active', { to: a }, ['2.00']],
+    ['a final capture of a part, in cash', 'Active', { amount: '1' }, ['4.00']],
+    ['a final capture of a part, to an account', 'Active', { amount: '1', to: b }, ['4.00', '1.00']],
+    ['a capture that keeps the rest', 'Active', { amount: '1', final: false }, ['2.00']],
+  ] as const)('has what is available after %s, as the balance has', (_what, status, rest, available) => {
+    const books = fresh();
+    decide(placing(a, '3', { n: 7 }), books);
+    decide(statusChange(a, status), books);
+    const shown = eventsNow(decide(capture(7, rest), books), books).filter(({ topic }) => topic === 'transactions');
+    const current = shown.map(({ key }) => balanceEvent(books.accounts.get(key ?? '') as AccountState, now));
+    expect(shown.map((event) => parsePayload(event)['available_balance'])).toEqual(available);
+    expect(current.map((event) => parsePayload(event)['available_balance'])).toEqual(available);
   });
 
   it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {

@@ -279,9 +279,16 @@ export function fail(
     effective_date: toStoredDay(draft.effective_date ?? currentDay(books), draft.created_at),
   };
   books.transactions.set(idKey(record.transaction_id), record);
-  const account = books.accounts.get(record.account_id);
-  const available = [account && availableMinor(account)];
+  const available = availableOn([record], books);
   return { reply: replyFromRecord(name, record), transactions: [record], entries: [], available };
+}
+
+/** Returns what is available at present on the accounts of these transactions; undefined: there is no such account. */
+export function availableOn(records: TransactionRecord[], { accounts }: Pick<Books, 'accounts'>) {
+  return records.map(({ account_id }) => {
+    const account = accounts.get(account_id);
+    return account && availableMinor(account);
+  });
 }
 
 /**
@@ -315,8 +322,7 @@ export function complete(
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
   takeCash(primary, legs, minor, books);
-  const accounts = new Map(legs.map(({ account }) => [account.account_id, availableMinor(account)]));
-  const available = records.map(({ account_id }) => accounts.get(account_id));
+  const available = availableOn(records, books);
   return { reply: replyFromRecord(name, primary), transactions: records, entries, available };
 }
 

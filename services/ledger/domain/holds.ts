@@ -15,6 +15,7 @@ import {
   withoutFunds,
 } from './checks.ts';
 import {
+  availableOn,
   type Books,
   type CommandOf,
   type Decision,
@@ -184,9 +185,10 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
       ? moveCash(name, draft, account, minor, currency, context, books)
       : moveBetween(name, draft, [account, to], minor, currency, context, books);
   const [captured] = decision.transactions;
+  // The held amount is settled only after the move, so what was available then is not what remains.
   if (captured?.status !== 'Completed') {
     account.held_minor += minor;
-    return decision;
+    return { ...decision, available: availableOn(decision.transactions, books) };
   }
   hold.captured_minor += minor;
   hold.updated_at = books.now;
@@ -204,6 +206,7 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   return {
     ...decision,
     reply,
+    available: availableOn(decision.transactions, books),
     hold: { ...noteChange('captured', hold, account, books), request_id: context.request_id, captured },
   };
 }

@@ -21,7 +21,7 @@ import { accountClass, isSystem } from './chart.ts';
 import type { Command, Decision } from './decision.ts';
 import { expireHolds } from './holds.ts';
 import { decide } from './posting.ts';
-import type { AccountState } from './records.ts';
+import { type AccountState, availableMinor } from './records.ts';
 
 /** Returns the sum of an operation's entries, with DR as positive. */
 function imbalance(decision: Decision): Map<string, bigint> {
@@ -142,7 +142,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it("never takes held money: an account's held amount is that of its Active holds, and each change is counted", () => {
+  it("never takes held money: an account's held amount is that of its Active holds, what events show as available is without it, and each change is counted", () => {
     fc.assert(
       fc.property(anySequence, fc.array(fc.nat({ max: 59 }), { maxLength: 3 }), (commands, pauses) => {
         const books = testBooks(population());
@@ -172,6 +172,11 @@ describe('any sequence of commands', () => {
             expect(hold_version).toBe((versions.get(account_id) ?? 0n) + 1n);
             versions.set(account_id, hold_version);
           }
+          const shown = decision.transactions.map(({ account_id }) => {
+            const account = books.accounts.get(account_id);
+            return account && availableMinor(account);
+          });
+          expect(decision.available ?? []).toEqual(shown);
           const [first] = decision.transactions;
           if (first?.status === 'Completed' && first.hold_id !== null)
             captured.set(first.hold_id, (captured.get(first.hold_id) ?? 0n) + (first.amount_minor ?? 0n));
