@@ -42,8 +42,8 @@ export function reason({ fields }: Wrong, name: string): { attributes: Html | fa
 }
 
 /** The idempotency key of the form, created when it is rendered: sending the form twice has one effect. */
-export function once(): Html {
-  return html`<input type="hidden" name="idempotency_key" value="${randomUUID()}">`;
+export function once(key: string = randomUUID()): Html {
+  return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }
 
 /** A checkbox that must be ticked to confirm. */
@@ -170,15 +170,17 @@ export interface FormParts {
   /** `Cancel` by default. */
   cancelText?: string;
   isDangerous?: boolean;
+  /** Its idempotency key, if it is not a new one. */
+  key?: string | undefined;
 }
 
 /** A form with its idempotency key, errors, and buttons. */
 export function showForm(
   { person, path }: PageRequest,
-  { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous }: FormParts,
+  { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous, key }: FormParts,
   content: Html,
 ): Html {
-  return html`<form class="narrow" method="post" action="${action}">${csrfField(person.csrf)}${once()}${problem(wrong)}
+  return html`<form class="narrow" method="post" action="${action}">${csrfField(person.csrf)}${once(key)}${problem(wrong)}
 ${content}
 <div class="actions"><button${isDangerous === true && html` class="danger"`}>${button}</button> <a href="${cancel}">${cancelText}</a></div>
 </form>`;

@@ -16,6 +16,17 @@ const shownDays = 90;
 
 const daysUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/days`;
 
+export interface MovedWord {
+  title: string;
+  way?: 'in' | 'out';
+}
+
+/** How movements of an account are called. The balance of a loan is what is owed: neither way is a gain of the customer. */
+export const movedWords = (accountNumber: string): { debit: MovedWord; credit: MovedWord } =>
+  accountNumber.startsWith('LOA-')
+    ? { debit: { title: 'Paid off' }, credit: { title: 'Lent' } }
+    : { debit: { title: 'Out', way: 'out' }, credit: { title: 'In', way: 'in' } };
+
 /** The part of the account's page, which is loaded after it. */
 export const accountDays = (accountId: string): Html =>
   loaded('days', daysUrl(accountId), `The last ${shownDays} days`);
@@ -29,14 +40,17 @@ export function addAccountDays(app: FastifyInstance): void {
   });
 }
 
-function showDays({ currency, from, to, opening_balance, days }: AccountDays): Html {
+function showDays({ account_number, currency, from, to, opening_balance, days }: AccountDays): Html {
+  const { debit, credit } = movedWords(account_number);
   const byDate = new Map(days.map((day) => [day.date, day]));
   let balance = opening_balance;
   const shown: ChartDay[] = Array.from({ length: shownDays }, (_, i) => {
     const date = plusDays(from, i);
     const day = byDate.get(date);
     balance = day?.balance ?? balance;
-    const moved = day && `in ${moneyText(day.credit_total, currency)}, out ${moneyText(day.debit_total, currency)}; `;
+    const moved =
+      day &&
+      `${credit.title.toLowerCase()} ${moneyText(day.credit_total, currency)}, ${debit.title.toLowerCase()} ${moneyText(day.debit_total, currency)}; `;
     return {
       balance: minorOf(balance, currency),
       moneyIn: minorOf(day?.credit_total ?? '0', currency),
@@ -46,15 +60,15 @@ function showDays({ currency, from, to, opening_balance, days }: AccountDays): H
   });
   const most = moneyText(fromMinor(highest(shown.map((day) => day.balance)), currency), currency);
   const label = `Balance by day from ${dayText(from)} to ${dayText(to)}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
-  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">In</span> <span class="legend out">Out</span></figcaption>
+  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">${credit.title}</span> <span class="legend out">${debit.title}</span></figcaption>
 <p class="scale">${most}</p>${dayChart(shown, label)}
 <p class="ends"><span>${dayText(from)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>
 <details><summary>The numbers</summary>${table<AccountDays['days'][number]>(
     'Day by day',
     [
       { title: 'Day', show: ({ date }) => dayText(date) },
-      numeric('Out', (row) => moneyText(row.debit_total, currency)),
-      numeric('In', (row) => moneyText(row.credit_total, currency)),
+      numeric(debit.title, (row) => moneyText(row.debit_total, currency)),
+      numeric(credit.title, (row) => moneyText(row.credit_total, currency)),
       numeric(`Balance in ${currency}`, (row) => moneyText(row.balance, currency)),
     ],
     days.toReversed(),

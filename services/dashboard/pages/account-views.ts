@@ -35,6 +35,7 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
+import { movedWords } from './account-days.ts';
 import { clientName } from './client-views.ts';
 import { kindsFor, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
@@ -95,9 +96,11 @@ function showCounterparty(row: WithParties<EntryLine>): Html {
 /** The latest entries with the balance after each, which customers ask about most. */
 export function movementTable(
   rows: readonly WithParties<EntryLine>[],
+  accountNumber: string,
   caption = 'Latest movements',
   empty = 'Nothing has been posted yet.',
 ): Html {
+  const { debit, credit } = movedWords(accountNumber);
   const amount = (row: EntryLine, direction: EntryLine['direction']) =>
     row.direction === direction ? moneyText(row.amount, row.currency) : '';
   return table<WithParties<EntryLine>>(
@@ -111,8 +114,8 @@ export function movementTable(
           return html`${transactionTitle(row)}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
         },
       },
-      numeric('Out', (row) => amount(row, 'debit'), 'out'),
-      numeric('In', (row) => amount(row, 'credit'), 'in'),
+      numeric(debit.title, (row) => amount(row, 'debit'), debit.way),
+      numeric(credit.title, (row) => amount(row, 'credit'), credit.way),
       numeric('Balance', (row) => html`<strong>${moneyText(row.balance_after, row.currency)}</strong>`),
     ],
     rows,
@@ -168,26 +171,30 @@ export function accountParts(accountId: string, here: string, { scopes }: Person
   return parts('Account', links);
 }
 
-/** Adds the page and the CSV file of a list of one account. */
+/** Adds the page and the CSV file of a list of one account. `getNumber`: its number, for what the list shows. */
 export function addPart<Row>(
   app: FastifyInstance,
   part: string,
   page: PageOptions,
-  getList: (visit: PageRequest) => List<Row>,
+  getList: (visit: PageRequest, getNumber: () => string) => List<Row>,
   csv: readonly CsvColumn<Row>[],
 ): void {
-  const withAccount = (visit: PageRequest): List<Row> => ({
-    ...getList(visit),
-    async above() {
-      const owned = await readOwnedAccount(visit, visit.id);
-      const { account } = owned;
-      return {
-        title: `${page.title} of account ${account.account_number}`,
-        heading: accountHeading(owned),
-        content: html`${accountLine(account)}${accountParts(account.account_id, part, visit.person)}`,
-      };
-    },
-  });
+  const withAccount = (visit: PageRequest): List<Row> => {
+    let number = '';
+    return {
+      ...getList(visit, () => number),
+      async above() {
+        const owned = await readOwnedAccount(visit, visit.id);
+        const { account } = owned;
+        number = account.account_number;
+        return {
+          title: `${page.title} of account ${number}`,
+          heading: accountHeading(owned),
+          content: html`${accountLine(account)}${accountParts(account.account_id, part, visit.person)}`,
+        };
+      },
+    };
+  };
   addListPage(app, `${url}/:account_id${part}`, page, withAccount, csv);
 }
 

@@ -155,7 +155,7 @@ async function showAccount(visit: PageRequest) {
     content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${frozen(account, history.data[0], names)}${desk(
       'The account',
       accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
-      html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
+      html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named, account.account_number)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}${auditLink(id, person)}`,

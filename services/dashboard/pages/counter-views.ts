@@ -174,7 +174,7 @@ export function counterForm(visit: PageRequest, form: CounterFormParts): Html {
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Leave' };
   return page(
-    html`${till}${showForm(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form, valueDateField(visit)))}`,
+    html`${till}${showForm(visit, { action, wrong, button: 'Continue', key: form.values.get('idempotency_key') ?? undefined, ...cancel }, inputs(form, valueDateField(visit)))}`,
   );
 }
 

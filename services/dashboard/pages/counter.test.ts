@@ -401,6 +401,47 @@ describe('a summary that was confirmed before', () => {
   });
 });
 
+describe('to change a summary', () => {
+  const changing = async () => {
+    const one = await entered('deposit', { amount: '1500.50', reference: 'slip 9' });
+    const form = async (path = `${ids.account}/deposit`) => (await one.get(`${url}/${path}?of=${one.of}`)).body;
+    return { ...one, form };
+  };
+
+  it('keeps its key, so that what may be posted already is posted once; only the same account and kind are filled in', async () => {
+    const { key, form, post, session } = await changing();
+    const { body, again } = { body: await form(), again: await form() };
+    expect([hidden(body, 'idempotency_key'), hidden(again, 'idempotency_key')]).toEqual([key, key]);
+    expect(body).toContain('value="slip 9"');
+    const fields = { csrf_token: session.csrf, idempotency_key: key, amount: 'x' };
+    const wrong = await post(`${url}/${ids.account}/deposit`, fields);
+    expect([wrong.statusCode, hidden(wrong.body, 'idempotency_key')]).toEqual([400, key]);
+    for (const path of [`${ids.account}/withdrawal`, `${ids.other}/repayment`]) {
+      const other = await form(path);
+      expect(hidden(other, 'idempotency_key'), path).not.toBe(key);
+      expect(other, path).not.toContain('slip 9');
+    }
+  });
+
+  it('shows what became of it, if it was confirmed; a refused one is entered under a new key', async () => {
+    const { of, key, form, get } = await changing();
+    answers['search_postings'] = ok([
+      { ...hit('account', ids.transaction), kind: 'transaction', matched: 'idempotency_key' },
+    ]);
+    await setTimeout(2_000);
+    const posted = await form();
+    expect(visibleText(posted)).toContain('Already posted at 2026-01-02 03:04');
+    expect(posted).not.toContain('name="amount"');
+    answers['get_transaction'] = ok({ ...samples.transaction, status: 'Pending' });
+    const { headers } = await get(`${url}/${ids.account}/deposit?of=${of}`);
+    expect(headers.location).toBe(`${url}/summary/outcome?of=${of}`);
+    answers['get_transaction'] = ok({ ...samples.transaction, status: 'Failed', failure_code: 'insufficient_funds' });
+    const refusedOne = await form();
+    expect(refusedOne).toContain('value="slip 9"');
+    expect(hidden(refusedOne, 'idempotency_key')).not.toBe(key);
+  });
+});
+
 describe('the other account', () => {
   const third = `acc_${'e'.repeat(32)}`;
   const accounts = () => {
@@ -442,11 +483,13 @@ describe('the other account', () => {
     const found_for = '700000001';
     answers['get_balance_by_number'] = ({ account_number }) =>
       ok({ account_id: account_number === 'CHK-3' ? third : ids.other, account_number, balance: '1', currency: 'USD' });
-    for (const [other_number, to] of [
+    // A phone adds a blank after a suggestion.
+    for (const [other_number, to, asked = found_for] of [
       [found_for, 'CHK-3'],
       ['LOA-2', 'LOA-2'],
+      ['Kamau ', 'CHK-3', 'Kamau '],
     ] as const) {
-      const { of, get } = await entered('transfer', { amount: '5', other_number, found_for, chosen: 'CHK-3' });
+      const { of, get } = await entered('transfer', { amount: '5', other_number, found_for: asked, chosen: 'CHK-3' });
       expect(visibleText((await get(`${url}/summary?of=${of}`)).body)).toContain(`To ${to} ,`);
     }
     const form = (await made.signedIn(teller).get(`${url}/${ids.account}/repayment`)).body;

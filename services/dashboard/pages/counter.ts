@@ -68,14 +68,17 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
     const url = `${counterUrl}/:account_id/${kind}`;
     addFormPage(app, url, page, {
       async draw(visit, sent, wrong) {
-        const changed = sent.size === 0 ? instructions.open(visit.query.get('of'), visit.actor) : undefined;
-        return showForm(
-          visit,
-          kind,
-          await readOwnedAccount(visit, visit.id),
-          changed ? valuesOf(changed) : sent,
-          wrong,
-        );
+        const of = visit.query.get('of');
+        const opened = sent.size === 0 ? instructions.open(of, visit.actor) : undefined;
+        const changed = opened?.kind === kind && opened.account_id === visit.id ? opened : undefined;
+        const before = changed && (await findPosting(visit, changed));
+        if (before?.status === 'Completed') return showPosted(kind, before.hit);
+        if (before?.status === 'Pending')
+          return { redirectTo: `${confirmation.address}/outcome?${new URLSearchParams({ of: of ?? '' })}` };
+        const values = changed ? valuesOf(changed) : sent;
+        // It may be confirmed already without being found: with the same key, it is posted once. A refusal is stored under it.
+        if (changed && !before) values.set('idempotency_key', changed.idempotency_key);
+        return showForm(visit, kind, await readOwnedAccount(visit, visit.id), values, wrong);
       },
       take: (visit) => take(visit, kind, instructions),
     });
@@ -161,7 +164,7 @@ async function findOther(
 ): Promise<{ account: Account } | { wrong: string } | { found: FoundAccounts }> {
   const [typed, chosen] = ['other_number', 'chosen'].map((name) => visit.fields.get(name)?.trim() ?? '');
   // What was chosen is of what was looked for before.
-  const q = (typed === visit.fields.get('found_for') && chosen) || (typed ?? '');
+  const q = (typed === visit.fields.get('found_for')?.trim() && chosen) || (typed ?? '');
   if (q !== '' && !accountNumber.test(q)) {
     const { rows = [], isCut = false } = (await findAccounts(visit, q)) ?? {};
     const possible = rows.filter((row) => isPossible(kind, account, row.account));
@@ -198,8 +201,8 @@ const confirmation: Confirmation<Instruction> = {
     ['Other account', other_number],
   ],
   async summary(visit, instruction, sealed) {
-    const before = await findPosted(visit, instruction);
-    if (before) return { title: `${kinds[instruction.kind].title}: already posted`, content: alreadyPosted(before) };
+    const before = await findPosting(visit, instruction);
+    if (before?.status === 'Completed') return showPosted(instruction.kind, before.hit);
     const { kind, amount, currency, effective_date } = instruction;
     const asked = { action: 'post_above' as const, amount, currency, effective_date };
     const [parties, till, announced] = await Promise.all([
@@ -225,11 +228,16 @@ const confirmation: Confirmation<Instruction> = {
 /** A summary that is opened again after this time, by Back for example, may have been confirmed. */
 const firstLookMs = 2_000;
 
-/** Returns what was posted by an earlier confirmation of this summary, as far as the person may see it. */
-async function findPosted(
+const showPosted = (kind: CounterKind, hit: SearchHit): PageResult => ({
+  title: `${kinds[kind].title}: already posted`,
+  content: alreadyPosted(hit),
+});
+
+/** Returns what became of an earlier confirmation of this summary, as far as the person may see it. */
+async function findPosting(
   { api, person, now }: PageRequest,
   { entered_at = 0, idempotency_key }: Instruction,
-): Promise<SearchHit | undefined> {
+): Promise<{ hit: SearchHit; status: Transaction['status'] } | undefined> {
   if (now - entered_at < firstLookMs || !person.scopes.has('transactions:read')) return undefined;
   const hits = (await known(search(api, idempotency_key))) ?? [];
   const own = hits.filter(({ matched }) => matched === 'idempotency_key');
@@ -237,7 +245,7 @@ async function findPosted(
   if (hit === undefined) return undefined;
   const path = hit.kind === 'transfer' ? '/transfers' : '/transactions';
   const posting = await known(api.get<Transaction | Transfer>(`${path}/${hit.id}`));
-  return posting?.data.status === 'Completed' ? hit : undefined;
+  return posting && { hit, status: posting.data.status };
 }
 
 async function readParties(visit: PageRequest, { account_id, other_id }: Instruction) {

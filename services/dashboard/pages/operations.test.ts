@@ -11,12 +11,16 @@ const sample = (minute: number, lag: number | null) => ({
   mean_ms: 2.5,
   slowest_ms: minute * 10,
 });
+let ledger = { outbox: { rows: 0, oldest_age_ms: 0 }, last_verification: null as object | null };
+let lag = 1;
+let others = {};
 let history = [sample(1, 0), sample(2, null), sample(3, 1500), sample(4, 7)];
 
 beforeAll(async () => {
   made = await testDashboard(
     answering(() => ({
-      get_ledger_operations: ok({ outbox: { rows: 0, oldest_age_ms: 0 }, last_verification: null }),
+      get_ledger_operations: ok(ledger),
+      ...others,
     })),
     {
       history: { read: () => history },
@@ -25,7 +29,7 @@ beforeAll(async () => {
           group: 'g',
           topic,
           partition: 0,
-          lag: topic === 'ledger.batches' ? 0 : 1,
+          lag: topic === 'ledger.batches' ? 0 : lag,
         })),
     },
   );
@@ -56,4 +60,35 @@ it('leaves out topics of queries, which are behind only because somebody looks',
 it('says first whether everything is as usual, and what is not', async () => {
   // Accounts does not answer here.
   expect(visibleText(await open())).toContain('Not as usual: accounts does not answer;');
+});
+
+it('is not as usual with broken books, events that wait, or messages that are far behind', async () => {
+  const said = async () =>
+    /(Everything is as usual\.|Not as usual: .*?) Services /.exec(visibleText(await open()))?.[1];
+  const calm = { outbox: { rows: 0, oldest_age_ms: 0 } };
+  others = {
+    get_accounts_operations: ok({ ...calm, dead_letters_open: 0, last_audit_check: null }),
+    get_webhooks_operations: ok(calm),
+  };
+  const check = (state: string) => ({
+    verification_id: 'v',
+    requested_by: 'key:k',
+    started_at: '2026-01-02T03:01:00.000Z',
+    ended_at: '2026-01-02T03:01:00.000Z',
+    state,
+    findings: [],
+  });
+  ledger = { outbox: { rows: 3, oldest_age_ms: 15_000 }, last_verification: check('passed') };
+  expect(await said()).toBe('Everything is as usual.');
+  ledger = { outbox: { rows: 3, oldest_age_ms: 15_001 }, last_verification: check('passed') };
+  expect(await said()).toBe('Not as usual: ledger does not publish its events.');
+  ledger = { ...calm, last_verification: check('broken') };
+  expect(await said()).toContain('Not as usual: the last verification has found rules');
+  ledger = { ...calm, last_verification: check('interrupted') };
+  expect(await said()).toContain('Not as usual: the last verification has not finished');
+  ledger = { ...calm, last_verification: null };
+  lag = 2_001;
+  expect(await said()).toBe('Not as usual: g is 2001 messages behind.');
+  lag = 2_000;
+  expect(await said()).toBe('Everything is as usual.');
 });

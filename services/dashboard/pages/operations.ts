@@ -36,14 +36,32 @@ export function showSwitchedOff({ four_eyes: { off, reason } }: Operations): Htm
   );
 }
 
+/** As the alerts BankOutboxStuck and BankConsumerLag have them. */
+const tooOldMs = 15_000;
+const tooFarBehind = 2_000;
+
 /** Says whether anything is not as it should be, and what. */
-function verdict({ services: all, breakers, dead_letters_open, consumer_lag, requests: recent }: Operations): Html {
+function verdict(state: Operations): Html {
+  const { services: all, breakers, dead_letters_open, consumer_lag, last_verification: checked } = state;
+  const { requests: recent } = state;
+  const groups = Map.groupBy(withoutQueries(consumer_lag ?? []), ({ group }) => group);
+  const behind = [...groups].map(
+    ([group, rows]) => [group, rows.reduce((sum, { lag }) => sum + Number(lag), 0)] as const,
+  );
   const wrong = [
+    checked?.state === 'broken' && 'the last verification has found rules of the books or the audit that are broken',
+    checked?.state === 'interrupted' && 'the last verification has not finished, and says nothing about the books',
     ...all.filter(({ answers }) => !answers).map(({ service }) => `${service} does not answer`),
+    ...all.map(({ service, outbox, answers }) =>
+      outbox === null
+        ? answers && `it is not known what ${service} has not published`
+        : Number(outbox.oldest_age_ms) > tooOldMs && `${service} does not publish its events`,
+    ),
     ...breakers.filter(({ state }) => state !== 'closed').map(({ service }) => `requests to ${service} are stopped`),
     dead_letters_open === null && 'it is not known whether dead letters are open',
     Number(dead_letters_open) > 0 && `dead letters are open: ${dead_letters_open}`,
     consumer_lag === null && 'the broker does not answer',
+    ...behind.flatMap(([group, lag]) => (lag > tooFarBehind ? [`${group} is ${lag} messages behind`] : [])),
     Number(recent.server_errors) > 0 && `responses that were errors of the bank: ${recent.server_errors}`,
   ].filter((text) => text !== false);
   return wrong.length === 0
@@ -133,12 +151,13 @@ function deadLetters(open: number | null): Html {
   );
 }
 
+/** Queries are behind for a moment because the page asks. */
+const withoutQueries = (rows: readonly Lag[]) => rows.filter(({ topic }) => !topic.endsWith('.queries'));
+
 /** Shows the lag per group and topic, with the partitions that are behind. */
 function lag(rows: readonly Lag[] | null): Html {
   if (rows === null) return notice('warning', 'The broker does not report the lag.');
-  // Queries are behind for a moment because this page asks.
-  const shown = rows.filter(({ topic }) => !topic.endsWith('.queries'));
-  const byGroup = [...Map.groupBy(shown, ({ group, topic }) => `${group} ${topic}`).values()];
+  const byGroup = [...Map.groupBy(withoutQueries(rows), ({ group, topic }) => `${group} ${topic}`).values()];
   const behind = byGroup
     .map((partitions) => partitions.filter((row) => Number(row.lag) > 0))
     .filter((partitions) => partitions.length > 0);

@@ -170,35 +170,111 @@ describe('every page of an account', () => {
 });
 
 describe('the transactions of the bank', () => {
-  it('show a payment of a loan, and its reversal, once and the way the money went', async () => {
-    const loan = { ...samples.master, account_id: ids.other, account_number: 'LOA-2', account_type: 'Loan' };
-    const balances = [samples.master, loan].map((row) => ({ ...samples.ledger, account_id: row.account_id }));
-    const legs = (bits: string, direction: string) =>
-      [
-        [bits, ids.account, ids.other],
-        [`${bits.charAt(0) === 'a' ? '2' : '3'}${bits.slice(1)}`, ids.other, ids.account],
-      ].map(([id, account_id, counterparty_account_id]) => ({
-        ...samples.transaction,
-        transaction_id: `txn_${id}`,
-        transfer_id: `trf_${bits}`,
-        transaction_type: 'Loan Payment',
-        account_id,
-        counterparty_account_id,
-        direction,
-      }));
-    const payout = { ...samples.transaction, account_id: ids.other };
-    const items = [...legs('a'.repeat(32), 'debit'), ...legs('b'.repeat(32), 'credit'), payout];
-    answers['list_transactions'] = ok({ items });
+  const loan = { ...samples.master, account_id: ids.other, account_number: 'LOA-2', account_type: 'Loan' };
+  const ofLoan = { ...samples.transaction, account_id: ids.other };
+  /** A Loan Payment's transactions on both accounts. The first is the one that is listed. */
+  const legs = (bits: string, direction: string) =>
+    [
+      [bits, ids.account, ids.other],
+      [`${bits.charAt(0) === 'a' ? '2' : '3'}${bits.slice(1)}`, ids.other, ids.account],
+    ].map(([id, account_id, counterparty_account_id]) => ({
+      ...samples.transaction,
+      transaction_id: `txn_${id}`,
+      transfer_id: `trf_${bits}`,
+      transaction_type: 'Loan Payment',
+      account_id,
+      counterparty_account_id,
+      direction,
+    }));
+  const payment = legs('a'.repeat(32), 'debit');
+  const paidBack = legs('b'.repeat(32), 'credit');
+  const payout = { ...ofLoan, transaction_type: 'Withdrawal' };
+  const reverses = { reverses_transaction_id: ids.transaction };
+  const refused = { status: 'Failed', failure_code: 'invalid_account_type' };
+  const readLoan = () => {
     answers['list_accounts'] = ok({ items: [samples.master, loan] });
-    answers['get_ledger_accounts'] = ok(balances);
-    const { body } = await made.signedIn('transactions:read accounts:read').get('/admin/ui/transactions');
+    answers['get_ledger_accounts'] = ok(
+      [samples.master, loan].map((row) => ({ ...samples.ledger, account_id: row.account_id })),
+    );
+  };
+  /** Returns From and To of each row, and what is said about all. */
+  const shown = async (items: readonly object[], scopes: string) => {
+    answers['list_transactions'] = ok({ items });
+    const { body } = await made.signedIn(scopes).get('/admin/ui/transactions');
     const ways = [...body.matchAll(/data-title="(?:From|To)"><div>(.*?)<\/div>/g)].map(([, cell = '']) =>
       cell.replace(/<[^>]*>/g, ''),
     );
-    expect(ways).toEqual(['SAV-1', 'LOA-2', 'LOA-2', 'SAV-1', 'LOA-2', 'Cash']);
-    expect(body).toContain(
-      'Posted on this page: out <strong>25.00 USD</strong>; between accounts <strong>50.00 USD</strong>',
-    );
+    return { ways, sums: /Posted on this page: (.*?)<\/p>/.exec(body)?.[1]?.replace(/<[^>]*>/g, '') };
+  };
+
+  it.each([
+    ['a payment of a loan', payment, ['SAV-1', 'LOA-2']],
+    ['its reversal', paidBack, ['LOA-2', 'SAV-1']],
+    ['a payout', [payout], ['LOA-2', 'Cash']],
+    ['the reversal of a payout', [{ ...payout, direction: 'debit', ...reverses }], ['Cash', 'LOA-2']],
+    ['a refused deposit to a loan', [{ ...ofLoan, ...refused }], ['Cash', 'LOA-2']],
+    ['a refused withdrawal from a loan', [{ ...payout, direction: 'debit', ...refused }], ['LOA-2', 'Cash']],
+    [
+      'a refused transfer from a loan',
+      [{ ...payment[1], transaction_id: `txn_${'a'.repeat(32)}`, transaction_type: 'Transfer', ...refused }],
+      ['LOA-2', 'SAV-1'],
+    ],
+  ])('show %s once, and the way the money went', async (_what, items, ways) => {
+    readLoan();
+    expect((await shown(items, 'transactions:read accounts:read')).ways).toEqual(ways);
+  });
+
+  it('add up what came in and what went out, also if the accounts are not known; then a payment has no way', async () => {
+    readLoan();
+    const deposit = samples.transaction;
+    const items = [payout, { ...deposit, amount: '1.00' }, { ...deposit, ...reverses, direction: 'debit' }, ...payment];
+    const sums = 'in 1.00 USD; out 50.00 USD; between accounts 25.00 USD';
+    expect((await shown(items, 'transactions:read accounts:read')).sums).toBe(sums);
+    const unknown = await shown(items, 'transactions:read');
+    expect(unknown.sums).toBe(sums);
+    expect(unknown.ways.slice(0, 2)).toEqual([ids.other, 'Cash']);
+    expect(unknown.ways.slice(-2)).toEqual([`between ${ids.account}`, `and ${ids.other}`]);
+    // The page of the transaction on the loan: known, and not known.
+    answers['get_transaction'] = ok(payment[1]);
+    const page = async (scopes: string) =>
+      (await made.signedIn(scopes).get(`/admin/ui/transactions/${ids.transaction}`)).body.replace(/<[^>]*>/g, ' ');
+    expect(await page('transactions:read accounts:read')).toMatch(/From\s+SAV-1\s+Amount[\s\S]*To\s+LOA-2/);
+    expect(await page('transactions:read')).toMatch(/Between\s+acc_\S+\s+Amount[\s\S]*And\s+acc_/);
+  });
+
+  it('of a loan say what was paid off and lent, and have no sign: neither is a gain or a loss of the customer', async () => {
+    const titles = (body: string) =>
+      [...body.matchAll(/<td data-title="([^"]+)"[^>]*class="number ?(in|out)?[^"]*"/g)].map(([, title, way]) =>
+        [title, way].filter(Boolean).join(': '),
+      );
+    const opened = async (master: object, path: string) => {
+      const { account_number } = master as { account_number: string };
+      const line = { ...movement, transaction_type: 'Loan Payment', description: null, reference: null };
+      const sums = { opening_balance: '1.00', closing_balance: '1.00', debit_total: '0.00', credit_total: '25.00' };
+      const days = { date: '2026-01-02', debit_total: '0.00', credit_total: '25.00', balance: '25.00' };
+      const of = { account_id: ids.account, account_number, currency: 'USD', from: null, to: null, ...sums };
+      answers = {
+        ...answers,
+        get_account: ok(master as object),
+        list_transactions: ok({ items: [payment[0], payment[0]] }),
+        list_entries: ok({ items: [line] }),
+        list_holds: ok({ items: [] }),
+        get_statement: ok({ item: { ...of, entry_count: 1, entries: [line] } }),
+        get_account_days: ok({ ...of, from: '2026-01-01', to: '2026-01-02', days: [days] }),
+      };
+      return (await made.signedIn(everything).get(`${account}${path}`)).body;
+    };
+    const own = { ...loan, account_id: ids.account };
+    for (const path of ['', '/statement']) {
+      expect(titles(await opened(own, path)), path).toEqual(['Paid off', 'Lent', 'Balance']);
+      expect(titles(await opened(samples.master, path)), path).toEqual(['Out: out', 'In: in', 'Balance']);
+    }
+    const list = await opened(own, '/transactions');
+    expect(titles(list).slice(0, 2)).toEqual(['Paid off, USD', 'Lent, USD']);
+    expect(list).toContain('Posted on this page: paid off <strong>50.00 USD</strong>, lent <strong>–</strong>');
+    expect(titles(await opened(samples.master, '/transactions'))[0]).toBe('Out, USD: out');
+    expect(await opened(own, '/days')).toContain('lent 25.00, paid off 0.00; balance');
+    expect(await opened(own, '/statement')).toMatch(/<dt>Paid off<\/dt><dd>0\.00 USD<\/dd>/);
   });
 });
 

@@ -9,6 +9,7 @@ import { exportCsv } from '../html/csv.ts';
 import { addApiPage, addDownload, addPage, type PageRequest } from '../html/frame.ts';
 import { readAccount, readHolder } from '../html/owners.ts';
 import { desk, facts, notice, showTime } from '../html/show.ts';
+import { movedWords } from './account-days.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
@@ -136,16 +137,22 @@ function document(
   holder: Client | undefined,
 ): Html {
   const money = (amount: string) => amountText(amount, statement.currency);
+  const { debit, credit } = movedWords(statement.account_number);
   const sums = facts([
     ['Client', holder && clientName(holder)],
     ['Address', holder && showAddress(holder)],
     ['Period', `${dayText(from_day)} to ${dayText(to_day)}`],
     ['Opening balance', money(statement.opening_balance)],
-    ['Out', money(statement.debit_total)],
-    ['In', money(statement.credit_total)],
+    [debit.title, money(statement.debit_total)],
+    [credit.title, money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
     ['Entries', String(statement.entry_count)],
   ]);
-  const movements = movementTable(statement.entries, 'Movements', 'Nothing was posted in this period.');
+  const movements = movementTable(
+    statement.entries,
+    statement.account_number,
+    'Movements',
+    'Nothing was posted in this period.',
+  );
   return desk('The statement', sums, movements);
 }

@@ -31,6 +31,7 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
+import { type MovedWord, movedWords } from './account-days.ts';
 import { clientName } from './client-views.ts';
 import { refusalText, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
@@ -59,9 +60,9 @@ export function addTransactions(app: FastifyInstance): void {
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
     const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
-    const between = [data.from_account_id, data.to_account_id] as const;
+    const between = { from: data.from_account_id, to: data.to_account_id, isKnown: true };
     const [parties, events, maker] = await Promise.all([
-      readParties(visit, between),
+      readParties(visit, [between.from, between.to]),
       showEvents(visit, leg, data.status),
       readMaker(visit, data.transfer_id),
     ]);
@@ -90,14 +91,14 @@ const statusOptions = (all: readonly Transaction['status'][]) =>
 const showMoney = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
 /** What happened: its state, and from whom to whom the money went. */
-function showPosting(posting: Transaction | Transfer, [from, to]: Between, show: Parties['show']): Html {
+function showPosting(posting: Transaction | Transfer, { from, to, isKnown }: Between, show: Parties['show']): Html {
   const { status, failure_code, created_at } = posting;
   const side = (title: string, id: string | undefined) => html`<div>${facts([[title, show(id)]])}</div>`;
   return html`<p class="under">${pill(status, statusWords[status])} ${showFullTime(created_at)}</p>
 ${failure_code !== undefined && notice('error', refusalText(failure_code, {}))}
-<article class="movement">${side('From', from)}
+<article class="movement">${side(isKnown ? 'From' : 'Between', from)}
 ${facts([['Amount', html`<strong class="sum">${showMoney(posting)}</strong>`]])}
-${side('To', to)}</article>`;
+${side(isKnown ? 'To' : 'And', to)}</article>`;
 }
 
 const link = (id: string | undefined, text: string) => id !== undefined && idLink(id, text);
@@ -271,7 +272,7 @@ function ofBank(visit: PageRequest): List<WithParties<Transaction>> {
   };
 }
 
-export function ofAccount(visit: PageRequest): List<WithParties<Transaction>> {
+export function ofAccount(visit: PageRequest, getNumber: () => string): List<WithParties<Transaction>> {
   return {
     path: '/transactions',
     complete: addParties(visit),
@@ -282,7 +283,7 @@ export function ofAccount(visit: PageRequest): List<WithParties<Transaction>> {
       { name: 'status', label: 'Status', options: statusOptions(transactionStatus.options), isMain: true },
       ...own,
     ],
-    show: transactionTable,
+    show: (rows, sort) => transactionTable(rows, sort, getNumber()),
   };
 }
 
@@ -308,8 +309,12 @@ export const transactionColumns: CsvColumn<WithParties<Transaction>>[] = [
   'account_id',
 ];
 
-/** The accounts of a payer and a receiver; undefined: cash. */
-type Between = readonly [from: string | undefined, to: string | undefined];
+/** The accounts of a payer and a receiver; undefined: cash. Unless `isKnown`, they may be the other way round. */
+interface Between {
+  from: string | undefined;
+  to: string | undefined;
+  isKnown: boolean;
+}
 
 interface Parties {
   /** Shows an account by its owner and its number, with links, as far as the person may see them. */
@@ -330,11 +335,17 @@ async function readParties(visit: PageRequest, accountIds: readonly (string | un
         ? html`<span class="name">${idLink(owner.client_id, clientName(owner))}</span><br><span class="quiet">${number}</span>`
         : number;
     },
-    between({ account_id, counterparty_account_id, direction }) {
-      // The balance of a loan is what is owed: it goes down when money arrives.
-      const isLoan = accounts.get(account_id)?.account_type === 'Loan';
-      const isPayer = (direction === 'debit') !== isLoan;
-      return isPayer ? [account_id, counterparty_account_id] : [counterparty_account_id, account_id];
+    between({ account_id, counterparty_account_id: other, transaction_type, direction, reverses_transaction_id }) {
+      const way = (isPayer: boolean | undefined): Between => {
+        const [from, to] = isPayer === false ? [other, account_id] : [account_id, other];
+        return { from, to, isKnown: isPayer !== undefined };
+      };
+      // The type says which way cash goes, also that of a loan, of which the balance is what is owed.
+      if (transaction_type === 'Deposit') return way(reverses_transaction_id !== undefined);
+      if (transaction_type === 'Withdrawal') return way(reverses_transaction_id === undefined);
+      if (transaction_type === 'Transfer') return way(direction === 'debit');
+      const type = accounts.get(account_id)?.account_type;
+      return way(type && (direction === 'debit') !== (type === 'Loan'));
     },
   };
 }
@@ -355,7 +366,7 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
   const completed = Map.groupBy(
     shown.filter(({ status }) => status === 'Completed'),
     (row) => {
-      const [from, to] = parties.between(row);
+      const { from, to } = parties.between(row);
       return from === undefined ? 'in' : to === undefined ? 'out' : 'between accounts';
     },
   );
@@ -363,6 +374,10 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
     const rowsOfWay = completed.get(way);
     return rowsOfWay ? [html`${way} <strong>${totalText(rowsOfWay)}</strong>`] : [];
   });
+  const side = (row: Transaction, end: 'from' | 'to', unknown: string) => {
+    const between = parties.between(row);
+    return html`${!between.isKnown && `${unknown} `}${parties.show(between[end])}`;
+  };
   return html`${table<Transaction>(
     'Transactions',
     [
@@ -372,8 +387,8 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
         show: ({ description, reference, ...row }) =>
           html`${transactionTitle(row)}${showReversed(row)}${(description ?? reference) !== null && html`<br><span class="quiet text">${[description, reference].filter((text) => text !== null).join(', ')}</span>`}`,
       },
-      { title: 'From', show: (row) => parties.show(parties.between(row)[0]) },
-      { title: 'To', show: (row) => parties.show(parties.between(row)[1]) },
+      { title: 'From', show: (row) => side(row, 'from', 'between') },
+      { title: 'To', show: (row) => side(row, 'to', 'and') },
       numeric(only ? `Amount in ${only}` : 'Amount', (row) =>
         only ? moneyText(row.amount, row.currency) : amountText(row.amount, row.currency),
       ),
@@ -385,13 +400,14 @@ function operationTable(rows: readonly Transaction[], sort: Sorting, parties: Pa
 }
 
 /** The transactions of one account. */
-function transactionTable(rows: readonly Transaction[], sort: Sorting): Html {
+function transactionTable(rows: readonly Transaction[], sort: Sorting, accountNumber: string): Html {
   const [first] = rows;
-  const amount = (title: string, direction: Transaction['direction']) =>
+  const { debit, credit } = movedWords(accountNumber);
+  const amount = ({ title, way }: MovedWord, direction: Transaction['direction']) =>
     numeric<Transaction>(
       first?.currency ? `${title}, ${first.currency}` : title,
       (row) => (row.direction === direction ? moneyText(row.amount, row.currency) : ''),
-      direction === 'debit' ? 'out' : 'in',
+      way,
     );
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
@@ -405,11 +421,11 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting): Html {
         show: ({ reference, description }) =>
           html`<span class="text">${description ?? reference}</span>${description !== null && reference !== null && html`<br><span class="quiet text">${reference}</span>`}`,
       },
-      amount('Out', 'debit'),
-      amount('In', 'credit'),
+      amount(debit, 'debit'),
+      amount(credit, 'credit'),
       { title: 'Status', show: showOutcome },
     ],
     rows,
     nothingFound,
-  )}${rows.length > 1 && html`<p class="totals">Posted on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
+  )}${rows.length > 1 && html`<p class="totals">Posted on this page: ${debit.title.toLowerCase()} <strong>${total('debit') || '–'}</strong>, ${credit.title.toLowerCase()} <strong>${total('credit') || '–'}</strong></p>`}`;
 }
