@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ok, samples } from '../../gateway/test/test-app.ts';
+import { type Answer, ok, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** Tills without a browser: what their forms read and send, and what is shown when the bank refuses. */
@@ -127,7 +127,7 @@ describe('a till', () => {
     const form = (await get(page)).body;
     // Cash that was taken for what a second person has not approved is in no till yet; what is to be paid out was not paid.
     expect(text(form)).toMatch(
-      /Keep this cash apart, and do not count it: .* approves it. Deposit of 5.00 KES, taken 2026-01-02 03:04 open_account of 5.00 KES, taken/,
+      /Keep this cash apart, and do not count it: .* approves it; if none is open, in no till\. Deposit of 5.00 KES, taken 2026-01-02 03:04 open_account of 5.00 KES, taken/,
     );
     expect(text(form)).not.toContain('Withdrawal of');
     expect(made.sent.find(({ headers }) => headers['ce_type']?.includes('list_approvals'))?.value).toMatch(
@@ -181,6 +181,35 @@ describe('a till', () => {
     });
     answers['get_till'] = ok(closed);
     expect((await get(page)).headers.location).toBe(`/admin/ui/tills/${till_id}`);
+  });
+
+  it('says which cash to keep apart: that of a withdrawal that is to be reversed, too', async () => {
+    const [paid, taken] = ['a', 'b'].map((letter) => `txn_${letter.repeat(32)}`);
+    const reversal = (id = '') => ({
+      ...asked('', 'reverse_transaction'),
+      action: 'reverse',
+      summary: `reversal of ${id}`,
+      request: { operation: 'reverse_transaction', method: 'POST', path: `/transactions/${id}/reversal`, body: {} },
+    });
+    answers = {
+      get_till: ok(open),
+      get_staff_day: ok(day),
+      list_approvals: ok({ items: [reversal(paid), reversal(taken)] }),
+      get_transaction: ({ transaction_id }) =>
+        ok({ ...samples.transaction, transaction_type: transaction_id === paid ? 'Withdrawal' : 'Deposit' }),
+    };
+    const shown = async (scopes: string) =>
+      text((await made.signedIn(scopes).get(`/admin/ui/tills/${till_id}/close`)).body);
+    const apart = await shown('transactions:write transactions:read');
+    expect(apart).toMatch(/Keep this cash apart, .* Reversal of the Withdrawal of 25.00 USD/);
+    expect(apart).not.toContain('Reversal of the Deposit');
+    // Of another person's till, the requests are not known, and neither are one's own if they cannot be read.
+    answers['list_approvals'] = 'no_reply';
+    expect(await shown('transactions:write')).toContain('It cannot be read now which cash waits for an approval.');
+    answers['get_till'] = ok({ ...open, actor: 'jwt:x|bob' });
+    expect(await shown('transactions:write books:read')).toContain(
+      'Ask whose till it is for cash that was taken and waits for an approval.',
+    );
   });
 
   it('is shown with its figures, to its person and to people with books:read, and listed', async () => {
@@ -245,9 +274,14 @@ describe('the count at an opening', () => {
     };
     const { get } = made.signedIn('books:read transactions:write');
     expect(text((await get(`/admin/ui/tills/${theirs.till_id}`)).body)).toContain('KES 5 000.00 10.00 1 posting');
+    const both = answers['list_tills'] as Answer;
+    const older = ok({ items: [open] });
+    answers['list_tills'] = ({ status }) => (status === 'Open' ? both : older);
     const list = (await get('/admin/ui/tills')).body;
     expect(text(list)).toContain('Should be in the 2 tills that are open, other than yours: 5 011.50 KES');
     expect(list).toContain(`<option value="${theirs.actor}">`);
+    answers['list_tills'] = ({ status }) => (status === 'Open' ? 'no_reply' : older);
+    expect(text((await get('/admin/ui/tills')).body)).toContain('in the tills that are open is not known now.');
     answers['list_tills'] = ok({ items: [open] });
     expect((await get('/admin/ui/tills/open')).headers.location).toBe(`/admin/ui/tills/${till_id}?already`);
     answers['get_till'] = ok(open);

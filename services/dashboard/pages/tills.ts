@@ -31,7 +31,7 @@ import {
   toned,
   totalText,
 } from '../html/show.ts';
-import { readSubjects } from './approval-subjects.ts';
+import { readSubjects, type Subjects } from './approval-subjects.ts';
 import { summarize } from './approvals.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
@@ -210,7 +210,7 @@ async function drawClosing(
   );
   const all = [...till.opening, ...moved].map(({ currency }) => currency);
   const isOwn = till.actor === visit.actor;
-  const apart = isOwn ? await readUndecided(visit) : [];
+  const apart = isOwn ? showApart(await readUndecided(visit)) : notice('warning', othersApart);
   const reasonField: Field = {
     name: 'reason',
     label: isOwn ? 'Reason for the difference' : 'Why another person closes it, and reason for a difference',
@@ -226,27 +226,52 @@ async function drawClosing(
   );
   return {
     content: html`<p>Count the cash that you have now. The till was opened ${showTime(till.opened_at)} with ${till.opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')}.</p>
-${
-  apart.length > 0 &&
-  notice(
-    'warning',
-    html`<strong>Keep this cash apart, and do not count it:</strong> it will be in the till that is open when a second person approves it.<ul>${apart.map(({ summary, requested_at }) => html`<li>${summary}, taken ${showTime(requested_at)}</li>`)}</ul>`,
-  )
-}${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded in the audit.`, true)}
+${apart}${different.length > 0 && notice('warning', html`<strong>There is a difference</strong> in ${different.join(', ')}. Count again, or say why and close the till. Your first count is recorded in the audit.`, true)}
 ${lacking.length > 0 && notice('warning', `Count ${lacking.join(', ')}, too; 0 if there is nothing.`, true)}${form}`,
   };
 }
 
-/** Returns the person's requests that wait for an approval and for which cash has been taken, with their summaries in words. */
-async function readUndecided(visit: PageRequest): Promise<Approval[]> {
-  const waiting = await known(visit.api.get<Approval[]>('/admin/approvals?requested_by=me&status=Waiting&limit=100'));
-  const taken = (waiting?.data ?? []).filter(({ request: { operation, body } }) =>
-    operation === 'open_account'
-      ? body['account_type'] !== 'Loan'
-      : operation === 'create_transaction' && body['transaction_type'] === 'Deposit',
+/** What becomes of cash that was taken for a request, once a second person approves it. */
+const later =
+  'it will be in the till that its person has open when a second person approves it; if none is open, in no till';
+
+const othersApart = html`<strong>Ask whose till it is for cash that was taken and waits for an approval.</strong> It is not known here. Keep it apart, and do not count it: ${later}.`;
+
+function showApart(apart: readonly Approval[] | undefined): Html | false {
+  if (apart === undefined)
+    return notice(
+      'warning',
+      html`<strong>It cannot be read now which cash waits for an approval.</strong> Keep it apart, and do not count it: ${later}.`,
+    );
+  return (
+    apart.length > 0 &&
+    notice(
+      'warning',
+      html`<strong>Keep this cash apart, and do not count it:</strong> ${later}.<ul>${apart.map(({ summary, requested_at }) => html`<li>${summary}, taken ${showTime(requested_at)}</li>`)}</ul>`,
+    )
   );
-  const subjects = await readSubjects(visit, taken);
-  return taken.map((approval) => ({ ...approval, summary: summarize(approval, subjects) }));
+}
+
+/**
+ * Returns the person's requests that wait for an approval and for which cash may have been taken, with their summaries in
+ * words; undefined: they are not known now.
+ */
+async function readUndecided(visit: PageRequest): Promise<Approval[] | undefined> {
+  const waiting = await known(visit.api.get<Approval[]>('/admin/approvals?requested_by=me&status=Waiting&limit=100'));
+  if (waiting === undefined) return undefined;
+  const subjects = await readSubjects(visit, waiting.data);
+  return waiting.data
+    .filter((approval) => isCashIn(approval, subjects))
+    .map((approval) => ({ ...approval, summary: summarize(approval, subjects) }));
+}
+
+/** Whoever may not read what would be reversed is told of every reversal. */
+function isCashIn({ request: { operation, path, body } }: Approval, { originals }: Subjects): boolean {
+  if (operation === 'open_account') return body['account_type'] !== 'Loan';
+  if (operation === 'create_transaction') return body['transaction_type'] === 'Deposit';
+  if (operation !== 'reverse_transaction') return false;
+  const original = originals.get(/txn_[0-9a-f]{32}/.exec(path)?.[0] ?? '');
+  return original === undefined || ('transaction_type' in original && original.transaction_type === 'Withdrawal');
 }
 
 async function close(visit: PageRequest): Promise<PageResult> {
@@ -343,15 +368,18 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
   }`;
 }
 
-/** The latest tills, whose persons can be chosen, and whose cash is added up if they are open. */
+/** The latest tills, and the latest that are open: their persons can be chosen, and the cash of the open ones is added up. */
 const mostListed = 500;
 
 async function tillList(visit: PageRequest): Promise<List<TillLine>> {
   const { person, query, api } = visit;
   const isOfAll = person.scopes.has('books:read');
-  const latest = (isOfAll ? await known(api.get<Till[]>(`/tills?limit=${mostListed}`)) : undefined)?.data ?? [];
-  const names = await readActorNames(visit, latest, 'actor');
-  const persons = [...new Set(latest.map(({ actor }) => actor))];
+  const read = (status: string) =>
+    isOfAll ? known(api.get<Till[]>(`/tills?limit=${mostListed}${status}`)) : undefined;
+  const [latest, open] = await Promise.all([read(''), read('&status=Open')]);
+  const all = [...(open?.data ?? []), ...(latest?.data ?? [])];
+  const names = await readActorNames(visit, all, 'actor');
+  const persons = [...new Set(all.map(({ actor }) => actor))];
   return {
     path: '/tills',
     filters: [
@@ -370,7 +398,7 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
         : []),
       { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
     ],
-    above: () => showOpen(latest),
+    above: () => html`${isOfAll && showOpen(open)}`,
     show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort),
     complete: async (rows) => toLines(rows),
     note: 'A till has the deposits and withdrawals that its person posted while it was open; payments from files are in none.',
@@ -378,11 +406,19 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
 }
 
 /** What should be in the tills that are open, without the person's own. */
-function showOpen(tills: readonly Till[]): Html {
-  const sums = tills.flatMap(({ so_far = [] }) => so_far);
+function showOpen(open: { data: readonly Till[]; next?: string | undefined } | undefined): Html {
+  if (open === undefined) return html`<p>What should be in the tills that are open is not known now.</p>`;
+  const others = open.data.filter(({ so_far }) => so_far);
+  const sums = others.flatMap(({ so_far = [] }) => so_far);
   const total = totalText(sums.map(({ expected, currency }) => ({ amount: expected, currency })));
-  const count = tills.filter(({ so_far }) => so_far).length;
-  return html`${count > 0 && html`<p>Should be in ${count === 1 ? 'the till that is' : `the ${String(count)} tills that are`} open, other than yours: <strong>${total}</strong></p>`}`;
+  const count = String(others.length);
+  const which =
+    open.next !== undefined
+      ? `the ${count} tills that were opened last and are open`
+      : others.length === 1
+        ? 'the till that is open'
+        : `the ${count} tills that are open`;
+  return html`${others.length > 0 && html`<p>Should be in ${which}, other than yours: <strong>${total}</strong></p>`}`;
 }
 
 const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting): Html => {
