@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { setBankFormats } from '#libs/service/formats.ts';
 import { type Api, ApiRefused } from '../api.ts';
-import { csvLine, exportCsv, maxRows } from './csv.ts';
+import { csvLine, exportCsv, maxRows, unguarded } from './csv.ts';
 
 /** An API that returns a list of this many rows and refuses pages from `refusedAt` on. */
 function fakeList(rows: number, refusedAt = Infinity): { api: Pick<Api, 'get'>; asked: string[] } {
@@ -117,4 +117,5 @@ it.each([
 ])('%j becomes %j, in quotes', (value, written) => {
   // asvs: 1.2.10
   expect(csvLine([value, value])).toBe(`"${written}","${written}"\r\n`);
+  expect(unguarded(written.replaceAll('""', '"'))).toBe(value ?? '');
 });

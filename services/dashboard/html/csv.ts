@@ -112,3 +112,10 @@ function harmless(text: string): string {
     (_found, before: string | undefined = '', begun: string | undefined = '') => `${before}'${begun}`,
   );
 }
+
+/** Returns the text as it was before a file of ours was written. */
+export const unguarded = (text: string): string =>
+  text.replace(
+    /(^|[;\t\r\n])'(?=[^\S\r\n]*[=+\-@＝＋－＠])|^'(?=[\t\r])/g,
+    (_found, before: string | undefined = '') => before,
+  );

@@ -193,7 +193,7 @@ function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSea
 <fieldset><legend>Environment</legend>${Object.entries(environments).map(([value, about]) => html`<label class="explained"><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> <span>${value}</span><small>${about}</small></label>`)}${reason(wrong, 'environment').text}</fieldset>
 <h2>What it may do</h2><p class="quiet">Only what you may do. Give as little as the program needs.</p>
 ${scopeGroups.map(group)}${reason(wrong, 'scopes').text}
-${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
+${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: as late as the bank allows.' }, values, wrong)}
 ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
   return html`<nav class="actions" aria-label="Usual choices">${Object.entries(scopePresets).map(([name, { title, scopes: preset }]) => html`<a href="${url}/new?preset=${name}" data-ticks="${preset.join(' ')}">${title}</a> `)}</nav>
 ${showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`)}`;

@@ -202,7 +202,9 @@ function keyChanges({ name, scopes, environment, client_id, expires_at }: Partia
     row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
     row(
       'Expires',
-      expires_at ? showUntil(expires_at) : 'one year after its approval, or when the key of its creator does',
+      expires_at
+        ? html`${showUntil(expires_at)} at the latest`
+        : 'as late as the bank allows (KEY_MAX_LIFETIME_DAYS), or when the key of its creator does',
     ),
   ];
 }

@@ -384,6 +384,17 @@ describe('approvals', () => {
       ],
     ],
     [
+      'create_key',
+      {
+        operation: 'create_api_key',
+        method: 'POST',
+        path: '/admin/api-keys',
+        body: { name: 'Payroll', scopes: ['accounts:read'], environment: 'live', expires_at: null },
+      },
+      'keys:manage',
+      ['Payroll', 'as late as the bank allows (KEY_MAX_LIFETIME_DAYS), or when the key of its creator does'],
+    ],
+    [
       'webhook',
       {
         operation: 'create_webhook',

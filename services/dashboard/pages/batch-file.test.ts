@@ -16,6 +16,17 @@ describe('a file of payments', () => {
     });
   });
 
+  it('of omitted lines has the texts as they were before it was guarded against formulas; another file is as it is', async () => {
+    const texts = async (more: string) => {
+      const read = await linesIn(
+        `from,amount,reference,description${more}\nSAV-1,5,'+254 700,'-x;'=y${more && ',why'}\n`,
+      );
+      return 'lines' in read && read.lines.map(({ reference, description }) => [reference, description]);
+    };
+    expect(await texts(',why')).toEqual([['+254 700', '-x;=y']]);
+    expect(await texts('')).toEqual([["'+254 700", "'-x;'=y"]]);
+  });
+
   it('has a fault in a line whose values are not those of the names: 1,500.75 without quotes is not 1', async () => {
     const read = await linesIn('from,to,amount\nA,B,1,500.75\nA,B,5\nA,B\nA,B,1,\n');
     expect('lines' in read && read.lines.map(({ line: at, fault }) => [at, fault])).toEqual([

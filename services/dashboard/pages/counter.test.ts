@@ -348,23 +348,23 @@ describe('a receipt', () => {
     answers['list_transactions'] = ok({ items: [] });
     expect(await shown()).toContain('Printed by Ada Receipt number');
     const by = (name: string) => `jwt:${issuer}|${name}`;
-    answers['list_audit'] = ok({
-      items: [
-        {
-          audit_id: `aud_${'1'.repeat(32)}`,
-          created_at: samples.transaction.created_at,
-          actor: by('olivia'),
-          action: 'create_transaction',
-          resource_id: ids.transaction,
-          outcome: 'success',
-          request_id: 'r',
-          details: { approved_by: by('mary') },
-          address: null,
-        },
-      ],
-    });
+    const record = {
+      audit_id: `aud_${'1'.repeat(32)}`,
+      created_at: samples.transaction.created_at,
+      actor: by('olivia'),
+      action: 'create_transaction',
+      resource_id: ids.transaction,
+      outcome: 'success',
+      request_id: 'r',
+      details: { approved_by: by('mary') },
+      address: null,
+    };
+    answers['list_audit'] = ok({ items: [record] });
     const auditor = made.signedIn('audit:read transactions:read accounts:read clients:read');
     expect(visibleText((await auditor.get(address)).body)).toContain('Teller olivia Approved by mary Printed by Ada');
+    // What a program has posted has no record: another one is not its making.
+    answers['list_audit'] = ok({ items: [{ ...record, action: 'export' }] });
+    expect(visibleText((await auditor.get(address)).body)).not.toMatch(/olivia|mary/);
   });
 
   it('says that nothing was posted again, unless it is the second click of a double click', async () => {

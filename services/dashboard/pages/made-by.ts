@@ -15,13 +15,23 @@ export interface MadeBy {
   names: ActorNames;
 }
 
+/** The actions by which is made what these pages show. Others may have a record first, if it was made by a program. */
+const making: ReadonlySet<string> = new Set([
+  'create_transaction',
+  'create_transfer',
+  'reverse_transaction',
+  'capture_hold',
+  'create_api_key',
+  'close_day',
+]);
+
 /** `resource`: the id of what was made, as its audit record has it: of a transfer, its own. Undefined if none is known. */
 export async function readMaker(visit: PageRequest, resource: string): Promise<MadeBy | undefined> {
   if (!visit.person.scopes.has('audit:read')) return undefined;
   const asked = { resource_id: resource, outcome: 'success', reads: 'without', order: 'asc', limit: '1' };
   const records = await known(visit.api.get<AuditRecord[]>(`/admin/audit?${new URLSearchParams(asked)}`));
   const [record] = records?.data ?? [];
-  if (record === undefined) return undefined;
+  if (record === undefined || !making.has(record.action)) return undefined;
   const text = (name: string) => {
     const value = record.details[name];
     return typeof value === 'string' ? value : undefined;

@@ -125,13 +125,19 @@ describe('webhooks', () => {
     expect(body).toContain('hx-trigger="every 5s, refresh" hx-select="#deliveries"');
   });
 
-  it('say what became of a test event, and when a receiver answers again', async () => {
-    const { get } = person();
-    const page = `/admin/ui/webhooks/${webhook_id}?sent=test`;
-    answers['list_deliveries'] = ok({ items: [{ ...delivery, attempts: [] }, delivery] });
-    expect((await get(page)).body).toContain('It is being sent. The response appears below.');
+  it('say what became of a test event, not of another delivery, and when a receiver answers again', async () => {
+    const { session, get, post } = person();
+    const tested = { ...delivery, delivery_id: `dlv_${'2'.repeat(32)}` };
+    answers['test_webhook'] = ok({ ...tested, attempts: [] });
+    const sent = await post(`/admin/ui/webhooks/${webhook_id}/test`, { csrf_token: session.csrf });
+    const page = String(sent.headers.location);
     const attempts = [{ ...delivery.attempts[0], response_status: 200 }];
-    answers['list_deliveries'] = ok({ items: [{ ...delivery, status: 'Delivered', attempts }, delivery] });
+    const newer = { ...delivery, attempts: [{ ...delivery.attempts[0], response_status: 204 }] };
+    for (const items of [[delivery], [newer, { ...tested, attempts: [] }, delivery]]) {
+      answers['list_deliveries'] = ok({ items });
+      expect((await get(page)).body).toContain('It is being sent. The response appears below.');
+    }
+    answers['list_deliveries'] = ok({ items: [newer, { ...tested, status: 'Delivered', attempts }, delivery] });
     const { body } = await get(page);
     expect(body).toMatch(/class="notice success"[^]*It was sent\. The receiver’s response: HTTP 200\./);
     expect(body).not.toContain('It is being sent');

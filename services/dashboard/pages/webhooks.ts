@@ -147,8 +147,9 @@ export function addWebhooks(app: FastifyInstance): void {
 const webhookPath = ({ id }: PageRequest) => `/webhooks/${id}`;
 
 async function sendAndReturn(visit: PageRequest, action: string) {
-  await visit.api.post(`${webhookPath(visit)}${action}`, {}, enteredIdempotencyKey(visit));
-  return { redirectTo: `/admin/ui${webhookPath(visit)}?sent=${action === '/test' ? 'test' : 'again'}` };
+  const path = `${webhookPath(visit)}${action}`;
+  const { data } = await visit.api.post<Delivery>(path, {}, enteredIdempotencyKey(visit));
+  return { redirectTo: `/admin/ui${webhookPath(visit)}?sent=${action === '/test' ? data.delivery_id : 'again'}` };
 }
 
 /** What is shown once, or, while a second person must approve, the approval. */
@@ -162,7 +163,7 @@ const refreshing = ({ path, query }: PageRequest, content: Html): Html =>
 function showSent({ query }: PageRequest, deliveries: readonly Delivery[]): Html | false {
   if (query.get('sent') === 'again') return notice('info', 'It is being sent again. The response appears below.');
   if (!query.has('sent')) return false;
-  const attempt = deliveries[0]?.attempts.at(-1);
+  const attempt = deliveries.find(({ delivery_id }) => delivery_id === query.get('sent'))?.attempts.at(-1);
   if (!attempt) return notice('info', 'It is being sent. The response appears below.');
   const isTaken = attempt.response_status !== null && attempt.response_status < 300;
   return notice(isTaken ? 'success' : 'warning', html`It was sent. The receiver’s response: ${answerText(attempt)}.`);
