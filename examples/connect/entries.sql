@@ -1,5 +1,6 @@
 -- The tables of the sink: what the connector writes (events, by their place in the topic), and what the trigger makes of
--- it: each entry once, although both events of a transfer contain all its entries and the bank may publish one again.
+-- it: each entry once, although both events of a transfer contain all its entries and the bank may publish one again. After
+-- a restore to an earlier time, it publishes entries with new times.
 -- Columns of `entries` may be removed, and those of the event or of its entries added by their names.
 create table events (
   __connect_topic text,
@@ -32,7 +33,8 @@ begin
   insert into entries
   select row.* from jsonb_array_elements(new.event::jsonb -> 'entries') entry,
     jsonb_populate_record(null::entries, new.event::jsonb || entry) row
-  on conflict do nothing;
+  on conflict (entry_id) do update set created_at = excluded.created_at, effective_date = excluded.effective_date
+    where (entries.created_at, entries.effective_date) <> (excluded.created_at, excluded.effective_date);
   return null;
 end $$;
 
