@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,54 +33,51 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("%d %s: %s", r.Status, r.Code, r.Message) }
 
+// WaitsForApproval is the answer to a payment that a second person must approve.
+type WaitsForApproval struct{ ApprovalID string }
+
+func (w *WaitsForApproval) Error() string { return "waits for " + w.ApprovalID }
+
+// check returns what the bank refused; without a code, it is not the bank's answer.
 func check(response *http.Response, body []byte) error {
 	if response.StatusCode < 400 {
 		return nil
 	}
 	refused := &Refused{Status: response.StatusCode}
-	_ = json.Unmarshal(body, &refused.ErrorBody) // the status is enough
+	if json.Unmarshal(body, &refused.ErrorBody) != nil || refused.Code == "" {
+		return fmt.Errorf("HTTP %d", response.StatusCode)
+	}
 	return refused
 }
 
 // #region post
-// post returns the decided transaction, which was posted at most once.
-func post(request bank.CreateTransactionRequest) (*bank.Transaction, error) {
-	key := uuid.NewString() // stored with the payment, before the first attempt
-	for attempt := 1; ; attempt++ {
+// post returns the Completed transaction, a *Refused, or a *WaitsForApproval. Any other error says that
+// the outcome is unknown: call it later with the same key. The key is the id of the payment in your
+// database, stored before the first call: post posts at most once per key, however often it is called.
+func post(key string, request bank.CreateTransactionRequest) (*bank.Transaction, error) {
+	end := time.Now().Add(time.Minute)
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		wait := pause
 		answer, err := client.CreateTransactionWithResponse(ctx, &bank.CreateTransactionParams{IdempotencyKey: &key}, request)
-		if err == nil && answer.StatusCode() == 202 {
-			return wait(path.Base(answer.HTTPResponse.Header.Get("Location")))
-		}
 		if err == nil {
+			header := answer.HTTPResponse.Header
+			if answer.JSON201 != nil {
+				return answer.JSON201, nil
+			}
+			if location := header.Get("Location"); strings.Contains(location, "/approvals/") {
+				return nil, &WaitsForApproval{path.Base(location)}
+			}
 			err = check(answer.HTTPResponse, answer.Body)
+			if refused, ok := err.(*Refused); ok && refused.Status < 500 && refused.Status != 408 && refused.Status != 429 {
+				return nil, err
+			}
+			seconds, _ := strconv.Atoi(header.Get("Retry-After"))
+			wait = max(wait, time.Duration(seconds)*time.Second)
 		}
-		if err == nil {
-			return answer.JSON201, nil
+		if time.Now().Add(wait).After(end) {
+			return nil, fmt.Errorf("outcome of %s unknown: %v", key, err)
 		}
-		refused, known := err.(*Refused)
-		if attempt == 8 || known && refused.Status != 429 && refused.Status < 503 {
-			return nil, err
-		}
-		time.Sleep(200 * time.Millisecond << attempt)
-	}
-}
-
-// #endregion
-
-// #region await
-func wait(id string) (*bank.Transaction, error) {
-	for {
-		answer, err := client.GetTransactionWithResponse(ctx, id)
-		if err == nil {
-			err = check(answer.HTTPResponse, answer.Body)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if answer.JSON200.Data.Status != "Pending" {
-			return &answer.JSON200.Data, nil
-		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 
@@ -103,6 +101,10 @@ func printAll(account string) {
 }
 
 func printError(err error) {
+	if waits, ok := err.(*WaitsForApproval); ok {
+		fmt.Println("approval", waits.ApprovalID)
+		return
+	}
 	refused := err.(*Refused)
 	var id any
 	if refused.Details != nil {
@@ -119,8 +121,9 @@ func must[T any](value T, err error) T {
 }
 
 func connect(key string) *bank.ClientWithResponses {
-	return must(bank.NewClientWithResponses(os.Getenv("BANK_URL"), bank.WithRequestEditorFn(
-		func(_ context.Context, request *http.Request) error {
+	return must(bank.NewClientWithResponses(os.Getenv("BANK_URL"),
+		bank.WithHTTPClient(&http.Client{Timeout: 10 * time.Second}),
+		bank.WithRequestEditorFn(func(_ context.Context, request *http.Request) error {
 			request.Header.Set("x-api-key", key)
 			return nil
 		})))
@@ -142,7 +145,7 @@ func main() {
 	decimal.MarshalJSONWithoutQuotes = true // amounts are JSON numbers
 	// #endregion
 	client = connect(os.Getenv("BANK_API_KEY"))
-	key := func() *string { key := uuid.NewString(); return &key }
+	key := func() *string { key := uuid.NewString(); return &key } // stands for an id in your database
 
 	var person bank.CreateClientRequest
 	if err := person.FromCreateRetailClientRequest(bank.CreateRetailClientRequest{
@@ -162,13 +165,17 @@ func main() {
 			AccountId: account, TransactionType: kind, Amount: decimal.RequireFromString(amount), Reference: &reference,
 		}
 	}
-	for _, one := range [][2]string{{"100.10", "cut"}, {"0.20", "slow"}} {
-		done := must(post(request("Deposit", one[0], one[1])))
+	for _, one := range [][2]string{{"100.10", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}} {
+		done := must(post(*key(), request("Deposit", one[0], one[1])))
 		fmt.Println(one[1], done.TransactionId, done.Status)
 	}
 	fmt.Println("balance", must(getAccount(client, account)).Balance)
 	printAll(os.Getenv("ACCOUNT_ID"))
-	_, err := post(request("Withdrawal", "999999.99", "too much"))
+	_, err := post(*key(), request("Withdrawal", "9999.99", "too much"))
+	printError(err)
+	_, err = post(*key(), request("Withdrawal", "9999.99", "slow, too much"))
+	printError(err)
+	_, err = post(*key(), request("Deposit", "600000", "large"))
 	printError(err)
 	_, err = getAccount(client, "acc_"+strings.Repeat("0", 32))
 	printError(err)
@@ -177,6 +184,6 @@ func main() {
 	// Codes and types that came after this client are texts like the others.
 	_, err = getAccount(client, "acc_"+strings.Repeat("f", 32))
 	printError(err)
-	last := must(post(request("Deposit", "1", "later")))
+	last := must(post(*key(), request("Deposit", "1", "later")))
 	fmt.Println("type", must(client.GetTransactionWithResponse(ctx, last.TransactionId)).JSON200.Data.TransactionType)
 }

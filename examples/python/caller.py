@@ -12,7 +12,7 @@ import urllib3
 
 # #region money
 class Client(bank.ApiClient):
-    """Sends amounts as JSON numbers; the generated client would send texts. 15 digits survive a float."""
+    """Sends amounts as JSON numbers; the generated client would send texts. Their 15 digits survive a float."""
 
     def sanitize_for_serialization(self, obj):
         return float(obj) if isinstance(obj, Decimal) else super().sanitize_for_serialization(obj)
@@ -27,37 +27,50 @@ client = connect(os.environ["BANK_API_KEY"])
 accounts, transactions = bank.AccountsApi(client), bank.TransactionsApi(client)
 
 
+class WaitsForApproval(Exception):
+    pass
+
+
+class Unknown(Exception):
+    pass
+
+
 # #region post
-def post(**fields):
-    """Returns the decided transaction, which was posted at most once."""
+def post(key, **fields):
+    """Returns the Completed transaction, or raises WaitsForApproval, or bank.ApiException if it is refused.
+
+    After Unknown, call it later with the same key. The key is the id of the payment in your database, stored before
+    the first call: it posts at most once per key, however often it is called.
+    """
     request = bank.CreateTransactionRequest(**fields)
-    key = str(uuid.uuid4())  # stored with the payment, before the first attempt
-    for attempt in range(1, 9):
+    end, pause = time.monotonic() + 60, 0.2
+    while True:
+        cause, headers = None, {}
         try:
-            answer = transactions.create_transaction_with_http_info(request, idempotency_key=key)
-            if answer.status_code == 202:
-                return wait(answer.data.actual_instance.transaction_id)
-            return answer.data
-        except urllib3.exceptions.HTTPError:
-            if attempt == 8:
-                raise
+            answer = transactions.create_transaction_with_http_info(request, idempotency_key=key, _request_timeout=10.0)
+            if answer.status_code == 201:
+                return answer.data
+            if isinstance(answer.data.actual_instance, bank.ApprovalResponse):
+                raise WaitsForApproval(answer.data.actual_instance.data.approval_id)
+            headers = answer.headers
         except bank.ApiException as error:
-            if attempt == 8 or error.status != 429 and error.status < 503:
+            # Without data, it is not the bank's answer.
+            if error.status < 500 and error.status not in (408, 429) and error.data:
                 raise
-        time.sleep(0.2 * 2**attempt)
+            cause, headers = error, error.headers or {}
+        except (urllib3.exceptions.HTTPError, ValueError) as error:  # no answer, or one that cannot be read
+            cause = error
+        after = header(headers, "retry-after")
+        wait = max(pause, int(after) if after.isdigit() else 0)
+        if time.monotonic() + wait > end:
+            raise Unknown(key) from cause
+        time.sleep(wait)
+        pause = min(2 * pause, 5)
 # #endregion
 
 
-# #region await
-def wait(transaction_id):
-    while (transaction := transactions.get_transaction(transaction_id).data).status == "Pending":
-        time.sleep(0.5)
-    return transaction
-# #endregion
-
-
-def header(answer, name):
-    return next((value for key, value in answer.headers.items() if key.lower() == name), "")
+def header(headers, name):
+    return next((value for key, value in headers.items() if key.lower() == name), "")
 
 
 def print_all(account_id):
@@ -66,7 +79,7 @@ def print_all(account_id):
         page = transactions.list_transactions_with_http_info(account_id=account_id, limit=250, cursor=cursor)
         for one in page.data.data:
             total, count = total + one.amount, count + 1
-        after = re.search(r'<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"', header(page, "link"))
+        after = re.search(r'<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"', header(page.headers, "link"))
         if not after:
             break
         cursor = after[1]
@@ -79,6 +92,12 @@ def print_error(call):
     except bank.ApiException as refused:
         error = refused.data
         print("error", refused.status, error.code, (error.details or {}).get("transaction_id"))
+    except WaitsForApproval as waits:
+        print("approval", waits)
+
+
+def new_key():
+    return str(uuid.uuid4())  # stands for an id in your database
 
 
 person = bank.CreateRetailClientRequest(
@@ -88,24 +107,28 @@ person = bank.CreateRetailClientRequest(
     email="amina@example.org",
     contact_number="+254700000001",
 )
-created = bank.ClientsApi(client).create_client(bank.CreateClientRequest(person), idempotency_key=str(uuid.uuid4()))
+created = bank.ClientsApi(client).create_client(bank.CreateClientRequest(person), idempotency_key=new_key())
 account = accounts.open_account(
     bank.OpenAccountRequest(
         client_id=created.data.actual_instance.client_id, account_type="Savings", currency="KES"
     ),
-    idempotency_key=str(uuid.uuid4()),
+    idempotency_key=new_key(),
 ).data.account_id
 print("account", account)
 
-for amount, reference in ("100.10", "cut"), ("0.20", "slow"):
-    done = post(account_id=account, transaction_type="Deposit", amount=Decimal(amount), reference=reference)
+for amount, reference in ("100.10", "cut"), ("0.20", "slow"), ("0.30", "bad gateway"):
+    done = post(new_key(), account_id=account, transaction_type="Deposit", amount=Decimal(amount), reference=reference)
     print(reference, done.transaction_id, done.status)
 print("balance", accounts.get_account(account).data.balance)
 print_all(os.environ["ACCOUNT_ID"])
-print_error(lambda: post(account_id=account, transaction_type="Withdrawal", amount=Decimal("999999.99")))
+withdrawal = {"account_id": account, "transaction_type": "Withdrawal", "amount": Decimal("9999.99")}
+print_error(lambda: post(new_key(), **withdrawal, reference="too much"))
+print_error(lambda: post(new_key(), **withdrawal, reference="slow, too much"))
+large = {"account_id": account, "transaction_type": "Deposit", "amount": Decimal(600000), "reference": "large"}
+print_error(lambda: post(new_key(), **large))
 print_error(lambda: accounts.get_account("acc_" + "0" * 32))
 print_error(lambda: bank.AccountsApi(connect("wrong")).get_account(account))
 # Codes and types that came after this client are texts like the others.
 print_error(lambda: accounts.get_account("acc_" + "f" * 32))
-last = post(account_id=account, transaction_type="Deposit", amount=Decimal(1), reference="later")
+last = post(new_key(), account_id=account, transaction_type="Deposit", amount=Decimal(1), reference="later")
 print("type", transactions.get_transaction(last.transaction_id).data.transaction_type)

@@ -21,37 +21,33 @@ class Refused extends Error {
   }
 }
 
-// #region post
-/** Returns the decided transaction, which was posted at most once. */
-async function post(body: components['schemas']['CreateTransactionRequest']): Promise<Transaction> {
-  const key = crypto.randomUUID(); // stored with the payment, before the first attempt
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const { data, error, response } = await bank.POST('/transactions', {
-        params: { header: { 'Idempotency-Key': key } },
-        body,
-      });
-      if (response.status === 202) return await untilDone(response.headers.get('location')?.split('/').at(-1) ?? '');
-      if (data) return data as Transaction;
-      throw new Refused(response.status, error as ErrorBody);
-    } catch (error) {
-      const open = !(error instanceof Refused) || error.status === 429 || error.status >= 503;
-      if (!open || attempt === 8) throw error;
-    }
-    await sleep(200 * 2 ** attempt);
-  }
-}
-// #endregion
+class WaitsForApproval extends Error {}
 
-// #region await
-async function untilDone(transaction_id: string): Promise<Transaction> {
-  for (;;) {
-    const { data, error, response } = await bank.GET('/transactions/{transaction_id}', {
-      params: { path: { transaction_id } },
-    });
-    if (!data) throw new Refused(response.status, error as ErrorBody);
-    if (data.data.status !== 'Pending') return data.data;
-    await sleep(500);
+// #region post
+/**
+ * Returns the Completed transaction, or throws Refused or WaitsForApproval. Any other error says that the outcome is
+ * unknown: call it later with the same key. The key is the id of the payment in your database, stored before the first
+ * call: it posts at most once per key, however often it is called.
+ */
+async function post(key: string, body: components['schemas']['CreateTransactionRequest']): Promise<Transaction> {
+  const endsAt = Date.now() + 60_000;
+  for (let pause = 200; ; pause = Math.min(2 * pause, 5000)) {
+    let wait = pause;
+    const params = { header: { 'Idempotency-Key': key } };
+    const signal = AbortSignal.timeout(10_000);
+    const answer = await bank.POST('/transactions', { params, body, signal }).catch((error: Error) => error);
+    if (!(answer instanceof Error)) {
+      const { status, headers } = answer.response;
+      const location = headers.get('location') ?? '';
+      if (status === 201) return answer.data as Transaction;
+      if (location.includes('/approvals/')) throw new WaitsForApproval(location.split('/').at(-1));
+      const final = status < 500 && status !== 408 && status !== 429;
+      // Without a code, it is not the bank's answer.
+      if (final && answer.error?.code) throw new Refused(status, answer.error as ErrorBody);
+      wait = Math.max(wait, 1000 * (Number(headers.get('retry-after')) || 0));
+    }
+    if (Date.now() + wait > endsAt) throw new Error(`outcome of ${key} unknown`, { cause: answer });
+    await sleep(wait);
   }
 }
 // #endregion
@@ -72,6 +68,7 @@ async function printAll(account_id: string): Promise<void> {
 
 async function printError(call: Promise<unknown>): Promise<void> {
   const error = await call.catch((refused: unknown) => refused);
+  if (error instanceof WaitsForApproval) return console.log('approval', error.message);
   if (!(error instanceof Refused)) throw new Error('it must be refused');
   console.log('error', error.status, error.body.code, error.body.details?.['transaction_id']);
 }
@@ -82,7 +79,8 @@ async function getAccount(account_id: string, client = bank) {
   return data.data;
 }
 
-const once = () => ({ header: { 'Idempotency-Key': crypto.randomUUID() } });
+const key = () => crypto.randomUUID(); // stands for an id in your database
+const once = () => ({ header: { 'Idempotency-Key': key() } });
 const created = await bank.POST('/clients', {
   params: once(),
   body: {
@@ -105,19 +103,24 @@ console.log('account', account_id);
 for (const [amount, reference] of [
   ['100.10', 'cut'],
   ['0.20', 'slow'],
+  ['0.30', 'bad gateway'],
 ] as const) {
   const deposit = new Decimal(amount);
   // #region money
-  const done = await post({ account_id, transaction_type: 'Deposit', amount: deposit.toNumber(), reference });
+  const done = await post(key(), { account_id, transaction_type: 'Deposit', amount: deposit.toNumber(), reference });
   // #endregion
   console.log(reference, done.transaction_id, done.status);
 }
 console.log('balance', new Decimal((await getAccount(account_id)).balance).toString());
 await printAll(process.env['ACCOUNT_ID'] ?? '');
-await printError(post({ account_id, transaction_type: 'Withdrawal', amount: 999999.99 }));
+const withdrawal = { account_id, transaction_type: 'Withdrawal', amount: 9999.99 } as const;
+await printError(post(key(), { ...withdrawal, reference: 'too much' }));
+await printError(post(key(), { ...withdrawal, reference: 'slow, too much' }));
+await printError(post(key(), { account_id, transaction_type: 'Deposit', amount: 600_000, reference: 'large' }));
 await printError(getAccount(`acc_${'0'.repeat(32)}`));
 await printError(getAccount(account_id, connect('wrong')));
 // Codes and types that came after this client are texts like the others.
 await printError(getAccount(`acc_${'f'.repeat(32)}`));
-const last = await post({ account_id, transaction_type: 'Deposit', amount: 1, reference: 'later' });
-console.log('type', (await untilDone(last.transaction_id)).transaction_type);
+const last = await post(key(), { account_id, transaction_type: 'Deposit', amount: 1, reference: 'later' });
+const read = await bank.GET('/transactions/{transaction_id}', { params: { path: last } });
+console.log('type', read.data?.data.transaction_type);

@@ -14,6 +14,9 @@ import { eventually, together, useBank } from '../support/world.ts';
 /** Runs examples/connect with Apache's Kafka Connect and Debezium's JDBC sink, as docs/connect.md describes it. */
 const example = join(import.meta.dirname, '..', '..', 'examples', 'connect');
 
+if (!haveMaven() && process.env['CI_STRICT'] === '1') throw new Error('Kafka Connect needs Maven');
+if (!haveMaven()) console.warn('Kafka Connect is not tested: Maven is missing');
+
 describe.runIf(haveMaven())('Kafka Connect', () => {
   const world = useBank();
   const { api } = world;

@@ -12,9 +12,9 @@ import { eventually, useBank } from '../support/world.ts';
 
 /**
  * Generates the clients of other languages from docs/openapi.json, and runs the example of each against one bank. Between
- * them is a proxy that cuts off an answer, makes another one late, and answers what a later version of the bank could.
+ * them is a proxy that cuts off answers, replaces one, makes others late, and answers what a later version of the bank could.
  */
-const world = useBank();
+const world = useBank({ env: { FOUR_EYES: 'post_above', FOUR_EYES_KEYS: 'on', FOUR_EYES_LIMITS: 'KES:500000' } });
 const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
 const examples = join(root, 'examples');
@@ -62,6 +62,7 @@ class Between {
   readonly pending: string[] = [];
   readonly keys = new Map<string, string[]>();
   readonly #server: Server;
+  #cutsNext = false;
 
   constructor() {
     this.#server = createServer((request, response) => {
@@ -91,11 +92,25 @@ class Between {
       ),
     );
     const send = () => fetch(api.baseUrl + url, { method, headers: passed, body: body || undefined });
-    const answer = await (reference === 'slow' ? withoutLedger(send) : send());
+    const first = seen.length === 0;
+    const slow = first && reference?.startsWith('slow') === true;
+    const cuts = this.#cutsNext;
+    this.#cutsNext = first && reference === 'slow';
+    const answer = await (slow ? withoutLedger(send) : send());
     const received = await answer.text();
     if (answer.status === 202) this.pending.push(reference ?? '');
-    if (reference === 'cut' && seen.length === 0) {
+    if (reference === 'cut' && first) {
       response.destroy();
+      return;
+    }
+    if (cuts) {
+      // Within the body, because Go repeats by itself what was cut off before it.
+      response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': received.length });
+      response.write(received.slice(0, 10), () => response.destroy());
+      return;
+    }
+    if (reference === 'bad gateway' && first) {
+      response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>');
       return;
     }
     const fromLater =
@@ -166,7 +181,7 @@ describe('a caller with a generated client', () => {
     if (missing !== undefined && process.env['CI_STRICT'] === '1') throw new Error(`${name} needs ${missing}`);
     if (missing !== undefined) console.warn(`${name} is not tested: ${missing} is missing`);
     it.runIf(missing === undefined)(
-      `${name}: posts once through a cut connection, waits after a 202, pages, decodes exactly, and takes what it does not know`,
+      `${name}: posts once through cut connections and a 502, waits after a 202, takes a refusal and an approval for what they are, pages, decodes exactly, and takes what it does not know`,
       async () => {
         await generate(folder);
         const proxy = new Between();
@@ -188,10 +203,21 @@ describe('a caller with a generated client', () => {
         const transactions = await api.all<RestTransaction>(`/transactions?account_id=${account_id}`);
         const ids = (reference: string) =>
           transactions.filter((one) => one.reference === reference).map(({ transaction_id }) => transaction_id);
-        const refused = transactions.filter(({ status }) => status === 'Failed').map((one) => one.transaction_id);
-        expect([ids('cut').length, ids('slow').length, refused.length, transactions.length]).toEqual([1, 1, 1, 4]);
-        const keys = proxy.keys.get('cut') ?? [];
-        expect([keys.length, new Set(keys).size, proxy.pending.includes('slow')]).toEqual([2, 1, true]);
+        expect(transactions.map(({ reference, status }) => `${reference} ${status}`).reverse()).toEqual([
+          'cut Completed',
+          'slow Completed',
+          'bad gateway Completed',
+          'too much Failed',
+          'slow, too much Failed',
+          'later Completed',
+        ]);
+        for (const [reference, sent] of Object.entries({ cut: 2, slow: 3, 'bad gateway': 2, 'slow, too much': 2 })) {
+          const keys = proxy.keys.get(reference) ?? [];
+          expect([reference, keys.length >= sent, new Set(keys).size]).toEqual([reference, true, 1]);
+        }
+        expect([...new Set(proxy.pending)]).toEqual(['slow', 'slow, too much', 'large']);
+        const approval_id = /^approval (apr_\w+)$/m.exec(stdout)?.[1] ?? '';
+        expect((await api.get(`/admin/approvals/${approval_id}`)).data()).toMatchObject({ status: 'Waiting' });
         expect(
           stdout
             .trim()
@@ -201,9 +227,12 @@ describe('a caller with a generated client', () => {
           `account ${account_id}`,
           `cut ${ids('cut')[0]} Completed`,
           `slow ${ids('slow')[0]} Completed`,
-          expect.stringMatching(/^balance 100\.30?$/),
+          `bad gateway ${ids('bad gateway')[0]} Completed`,
+          expect.stringMatching(/^balance 100\.60?$/),
           expect.stringMatching(new RegExp(`^pages ${count} 100(\\.0+)?$`)),
-          `error 400 insufficient_funds ${refused[0]}`,
+          `error 400 insufficient_funds ${ids('too much')[0]}`,
+          `error 400 insufficient_funds ${ids('slow, too much')[0]}`,
+          `approval ${approval_id}`,
           'error 404 account_not_found',
           'error 401 invalid_credentials',
           'error 404 account_on_the_moon',

@@ -35,7 +35,7 @@ const guides: Record<string, Guide> = {
     generator:
       'openapi-generator, which needs Java, makes a client for urllib3 and pydantic ([settings](../../examples/python/generator.yaml)):',
     money:
-      'Amounts are `Decimal`. The generated client would send them as texts, which the bank refuses; this one does not:',
+      'Amounts are `Decimal`. The generated client would send them as texts, which the bank refuses; this one does not. Sums of the bank may have more than 15 digits: decode them with `json.loads(answer.raw_data, parse_float=Decimal)`.',
   },
   go: {
     title: 'Go',
@@ -53,7 +53,7 @@ const guides: Record<string, Guide> = {
     generator:
       '[clients/typescript](../../clients/typescript) retries, polls, and paginates for you. With openapi-typescript and openapi-fetch instead:',
     money:
-      'An amount has at most 15 digits, which a number keeps exactly. Calculate with `new Decimal(amount)` of decimal.js, never with numbers:',
+      "An amount of a posting or an account has at most 15 digits, which a number keeps exactly. Sums of the bank may have more: request them with `parseAs: 'text'`. Calculate with `new Decimal(amount)` of decimal.js, never with numbers:",
   },
 };
 
@@ -62,7 +62,7 @@ function part(source: string, name: string): string | undefined {
   const found = new RegExp(`^[ \\t]*(?://|#) #region ${name}\\n([^]*?)\\n[ \\t]*(?://|#) #endregion$`, 'm').exec(
     source,
   )?.[1];
-  return found?.replaceAll(new RegExp(`^${/^[ \t]*/.exec(found)?.[0]}`, 'gm'), '');
+  return found?.replaceAll(new RegExp(`^${/^[ \t]*/.exec(found)?.[0]}`, 'gm'), '').trimEnd();
 }
 
 function guide({ title, folder, source, fence, generator, money }: Guide): string {
@@ -80,8 +80,8 @@ examples/${folder}/generate.sh
 \`\`\`
 [${source}](../../examples/${folder}/${source}), which a test runs, has all of what follows.
 
-**Retries.** Repeat with the same key until the outcome is known; after a 202, wait until it is no longer Pending:
-${code('post', 'await')}
+**Retries.** By [the rules for all languages](api-client.md#retries):
+${code('post')}
 **Money.** ${money}
 ${code('money')}
 **Lists** and **errors.** Pass the \`cursor\` of the \`Link\` header with \`rel="next"\` on, until there is none. Codes, types, and statuses are texts: new ones may come. Take an unknown code by its HTTP status.

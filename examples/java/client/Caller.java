@@ -4,9 +4,14 @@ import bank.ApiResponse;
 import bank.api.AccountsApi;
 import bank.api.ClientsApi;
 import bank.api.TransactionsApi;
+import bank.api.TransactionsApi.APIListTransactionsRequest;
 import bank.model.*;
 import java.io.IOException;
 import java.math.BigDecimal;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -16,45 +21,68 @@ public class Caller {
   static final Pattern NEXT = Pattern.compile("<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel=\"next\"");
   static TransactionsApi transactions;
 
+  static class WaitsForApproval extends Exception {
+    WaitsForApproval(String approvalId) {
+      super(approvalId);
+    }
+  }
+
   // #region post
-  /** Returns the decided transaction, which was posted at most once. */
-  static Transaction post(CreateTransactionRequest request) throws Exception {
-    String key = UUID.randomUUID().toString(); // stored with the payment, before the first attempt
-    for (int attempt = 1; ; attempt++) {
+  /**
+   * Returns the Completed transaction, or throws WaitsForApproval, or ApiException if it is refused. After
+   * IllegalStateException, the outcome is unknown: call it later with the same key. The key is the id of the payment in
+   * your database, stored before the first call: it posts at most once per key, however often it is called.
+   */
+  static Transaction post(String key, CreateTransactionRequest request) throws Exception {
+    Instant end = Instant.now().plusSeconds(60);
+    for (long pause = 200; ; pause = Math.min(2 * pause, 5000)) {
+      Exception cause = null;
+      Map<String, List<String>> headers = Map.of();
       try {
         ApiResponse<Transaction> answer = transactions.createTransactionWithHttpInfo(request, key);
-        return answer.getStatusCode() == 202 ? await(answer.getData().getTransactionId()) : answer.getData();
+        headers = answer.getHeaders();
+        String location = first(headers, "location");
+        if (answer.getStatusCode() == 201) return answer.getData();
+        if (location.contains("/approvals/")) throw new WaitsForApproval(location.replaceFirst(".*/", ""));
       } catch (ApiException e) {
-        boolean open = e.getCause() instanceof IOException || e.getCode() == 429 || e.getCode() >= 503;
-        if (!open || attempt == 8) throw e;
-        Thread.sleep(200L << attempt);
+        if (e.getResponseHeaders() != null) headers = e.getResponseHeaders().map();
+        boolean isFinal = e.getCode() < 500 && e.getCode() != 408 && e.getCode() != 429;
+        // Without a code, it is not the bank's answer.
+        if (isFinal && errorOf(e).getCode() != null) throw e;
+        cause = e;
       }
+      String after = first(headers, "retry-after");
+      long wait = Math.max(pause, after.matches("[0-9]{1,9}") ? 1000 * Long.parseLong(after) : 0);
+      if (Instant.now().plusMillis(wait).isAfter(end)) throw new IllegalStateException(key + ": outcome unknown", cause);
+      Thread.sleep(wait);
     }
   }
   // #endregion
 
-  // #region await
-  static Transaction await(String id) throws Exception {
-    for (;;) {
-      Transaction transaction = transactions.getTransaction(id).getData();
-      if (!transaction.getStatus().equals("Pending")) return transaction;
-      Thread.sleep(500);
+  static ErrorBody errorOf(ApiException e) {
+    try {
+      return ApiClient.createDefaultObjectMapper().readValue(e.getResponseBody(), ErrorBody.class);
+    } catch (IOException | IllegalArgumentException unreadable) {
+      return new ErrorBody();
     }
   }
-  // #endregion
+
+  static String first(Map<String, List<String>> headers, String name) {
+    return headers.getOrDefault(name, List.of("")).get(0);
+  }
 
   static void printAll(String account) throws ApiException {
     BigDecimal sum = BigDecimal.ZERO;
     int count = 0;
     String cursor = null;
     do {
-      var page = transactions.listTransactionsWithHttpInfo(account, null, null, null, null, null, null, null, null,
-          null, null, null, null, null, null, null, null, 250, cursor, null);
+      var page = transactions.listTransactionsWithHttpInfo(
+          APIListTransactionsRequest.newBuilder().accountId(account).limit(250).cursor(cursor).build());
       for (Transaction one : page.getData().getData()) {
         sum = sum.add(one.getAmount());
         count++;
       }
-      Matcher next = NEXT.matcher(String.join(",", page.getHeaders().getOrDefault("link", java.util.List.of())));
+      Matcher next = NEXT.matcher(first(page.getHeaders(), "link"));
       cursor = next.find() ? next.group(1) : null;
     } while (cursor != null);
     System.out.println("pages " + count + " " + sum.toPlainString());
@@ -68,15 +96,23 @@ public class Caller {
     try {
       throw new IllegalStateException("it must be refused: " + call.run());
     } catch (ApiException e) {
-      ErrorBody error = ApiClient.createDefaultObjectMapper().readValue(e.getResponseBody(), ErrorBody.class);
+      ErrorBody error = errorOf(e);
       System.out.println("error " + e.getCode() + " " + error.getCode() + " " + error.getDetails().get("transaction_id"));
+    } catch (WaitsForApproval e) {
+      System.out.println("approval " + e.getMessage());
     }
   }
 
   static ApiClient connect(String key) {
     ApiClient client = new ApiClient();
     client.updateBaseUri(System.getenv("BANK_URL"));
+    client.setConnectTimeout(Duration.ofSeconds(10)).setReadTimeout(Duration.ofSeconds(10));
     return client.setRequestInterceptor(request -> request.header("x-api-key", key));
+  }
+
+  /** Stands for an id in your database. */
+  static String newKey() {
+    return UUID.randomUUID().toString();
   }
 
   static CreateTransactionRequest request(
@@ -101,25 +137,27 @@ public class Caller {
         .lastName("Otieno")
         .email("amina@example.org")
         .contactNumber("+254700000001");
-    var created = new ClientsApi(client).createClient(new CreateClientRequest(person), UUID.randomUUID().toString());
+    var created = new ClientsApi(client).createClient(new CreateClientRequest(person), newKey());
     String clientId = created.getData().getRetailClient().getClientId();
     String account = accounts.openAccount(
         new OpenAccountRequest().clientId(clientId).accountType(OpenAccountRequest.AccountTypeEnum.SAVINGS).currency("KES"),
-        UUID.randomUUID().toString()).getData().getAccountId();
+        newKey()).getData().getAccountId();
     System.out.println("account " + account);
 
-    for (String[] one : new String[][] {{"100.10", "cut"}, {"0.20", "slow"}}) {
-      Transaction done = post(request(deposit, account, one[0], one[1]));
+    for (String[] one : new String[][] {{"100.10", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}}) {
+      Transaction done = post(newKey(), request(deposit, account, one[0], one[1]));
       System.out.println(one[1] + " " + done.getTransactionId() + " " + done.getStatus());
     }
     System.out.println("balance " + accounts.getAccount(account, null, null).getData().getBalance().toPlainString());
     printAll(System.getenv("ACCOUNT_ID"));
-    printError(() -> post(request(withdrawal, account, "999999.99", "too much")));
+    printError(() -> post(newKey(), request(withdrawal, account, "9999.99", "too much")));
+    printError(() -> post(newKey(), request(withdrawal, account, "9999.99", "slow, too much")));
+    printError(() -> post(newKey(), request(deposit, account, "600000", "large")));
     printError(() -> accounts.getAccount("acc_" + "0".repeat(32), null, null));
     printError(() -> new AccountsApi(connect("wrong")).getAccount(account, null, null));
     // Codes and types that came after this client are texts like the others.
     printError(() -> accounts.getAccount("acc_" + "f".repeat(32), null, null));
-    Transaction last = post(request(deposit, account, "1", "later"));
+    Transaction last = post(newKey(), request(deposit, account, "1", "later"));
     System.out.println("type " + transactions.getTransaction(last.getTransactionId()).getData().getTransactionType());
   }
 }
