@@ -81,21 +81,21 @@ describeInBrowser('approvals in the dashboard', () => {
       expect(plain((await row.allInnerTexts()).join(' '))).toMatch(/2500\.00 USD.*teller.*0 min.*3500\.00 USD/s);
       await page.locator('tbody :focus').waitFor();
       await page.keyboard.press('Enter');
-      await page.getByText('2510.00 USD').waitFor();
+      await page.getByText('2 510.00 USD').waitFor();
       await page.locator('textarea:focus').waitFor();
       await page.keyboard.type('no receipt');
       for (const key of ['Tab', 'Tab', 'Enter']) await page.keyboard.press(key);
       await page.getByText('It was rejected').waitFor();
       expect(await page.locator(':focus').innerText()).toBe('Next request (1 waits)');
       await page.keyboard.press('Enter');
-      await page.getByText('3510.00 USD').waitFor();
+      await page.getByText('3 510.00 USD').waitFor();
       await page.locator('textarea:focus').waitFor();
       for (const key of ['Tab', 'Enter']) await page.keyboard.press(key);
       await page.getByText('It has been done.').waitFor();
       await expectFine(page, 'approvals-decided');
       await page.goto(ui('/approvals'));
       expect(await row.count()).toBe(0);
-      await expect.poll(() => world.api.balance(account.account_id)).toBe(3510);
+      await expect.poll(() => world.api.balance(account.account_id), { timeout: 20_000 }).toBe(3510);
       expect(complaints).toEqual([]);
     });
   });
@@ -216,10 +216,13 @@ describeInBrowser('approvals in the dashboard', () => {
       await manager.page.getByRole('link', { name: 'an earlier transaction' }).waitFor();
       // The audit has it soon.
       await expect
-        .poll(async () => {
-          await manager.page.reload();
-          return plain(await manager.page.locator('main').innerText());
-        })
+        .poll(
+          async () => {
+            await manager.page.reload();
+            return plain(await manager.page.locator('main').innerText());
+          },
+          { timeout: 20_000 },
+        )
         .toMatch(/Entered by\s+Olivia Officer\s+Approved by\s+Mary Manager, the request/);
       expect(await world.api.balance(account.account_id)).toBe(100);
 

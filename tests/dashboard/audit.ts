@@ -18,10 +18,11 @@ export function testAudit({ world, ui, as }: Dashboard): void {
         async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0,
       );
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
-      const row = page.getByRole('row', { name: /officer from \S+ See a client/ });
+      const row = page.getByRole('row', { name: /Olivia Officer from \S+ See a client/ });
       expect(await row.count()).toBe(1);
+      await row.locator('summary').click();
       expect(await row.innerText()).toContain(request_id);
-      expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(
+      expect(await row.getByRole('link', { name: 'Looked At' }).getAttribute('href')).toBe(
         `/admin/ui/clients/${client_id}`,
       );
       const told = await eventually(async () =>
@@ -76,7 +77,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       await page.getByLabel('Who').fill('admin');
       await page.keyboard.press('Enter');
       await page.waitForURL('**/admin/ui/audit?actor=jwt**');
-      await page.getByText('By admin only.').waitFor();
+      await page.getByText('By Alex Admin only.').waitFor();
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'key bootstrap' }).first().click();
       await page.waitForURL('**/admin/ui/audit?actor=key**');

@@ -87,7 +87,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
         const facts = page.getByRole('region', { name: 'The account' });
         expect(await facts.innerText()).toMatch(/Reason\s+legal: Court order 12\/26/);
         const row = page.getByRole('row', { name: /Active → Frozen.*legal.*Court order/ });
-        expect(await row.innerText()).toContain('officer');
+        expect(await row.innerText()).toContain('Olivia Officer');
         expect(await row.locator('[title^="jwt:"]').count()).toBe(1);
         await look(page, 'account-frozen');
         for (const [change, history] of [

@@ -82,7 +82,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
         );
         await write('Prefers <b>mornings</b>');
         const note = page.getByRole('region', { name: 'Notes' }).getByRole('listitem');
-        expect(await note.innerText()).toMatch(/^Prefers <b>mornings<\/b>\s+officer, /);
+        expect(await note.innerText()).toMatch(/^Prefers <b>mornings<\/b>\s+Olivia Officer, /);
         await expectFine(page, 'client-noted');
         // A browser sends the form like this when a user sends it again.
         await context.request.post(ui(`/clients/${client.client_id}/notes`), {
