@@ -258,7 +258,7 @@ function records(
       {
         title: 'Who',
         show: ({ first: { actor, address } }) =>
-          html`<span class="name">${narrowed('actor', actor, actorText(actor, names))}</span>${address !== null && html`<br><span class="quiet whole">from ${address}</span>`}`,
+          html`<span class="name">${narrowed('actor', actor, actorText(actor, names))}</span>${address !== null && html`<br><span class="quiet whole address">from ${address}</span>`}`,
       },
       {
         title: 'What',
@@ -277,7 +277,7 @@ function records(
             given.filter(([name]) => isTechnical(name)),
             given.filter(([name]) => !isTechnical(name)),
           ];
-          return html`<details class="details"><summary>Show</summary>${others.map(detail)}<div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${technical.map(detail)}</details>`;
+          return html`<details class="details"><summary>Show</summary>${others.map(detail)}${first.address !== null && detail(['address', first.address])}<div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${technical.map(detail)}</details>`;
         },
       },
     ],
