@@ -52,8 +52,10 @@ export function testTasks({ world, ui, as }: Dashboard): void {
           if (size === 'desk') await look(page, `reversed${part.replace('/', '-')}`);
         }
         await page.goto(ui(`/transactions/${made}`));
-        await press(page.getByRole('link', { name: transaction_id }));
-        await page.getByRole('link', { name: made }).waitFor();
+        await press(page.getByRole('link', { name: 'an earlier transaction' }));
+        await page.waitForURL(ui(`/transactions/${transaction_id}`));
+        const later = page.getByRole('link', { name: 'a later transaction' });
+        expect(await later.getAttribute('href')).toBe(`/admin/ui/transactions/${made}`);
         expect(await page.getByRole('button', { name: 'Reverse' }).count()).toBe(0);
         expect(complaints).toEqual([]);
       },
