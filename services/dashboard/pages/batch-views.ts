@@ -70,8 +70,13 @@ export interface PreviewParts {
   names: Names;
   /** The sealed payments, if there is something to send. */
   sealed: string | undefined;
-  /** The batches with the same content. */
-  before: readonly BatchSummary[];
+  before: SentBefore;
+}
+
+/** The batches with the same content, and the names of those who sent them. */
+export interface SentBefore {
+  batches: readonly BatchSummary[];
+  actors: ActorNames;
 }
 
 export function preview(visit: PageRequest, { file, isAtomic, checked, names, sealed, before }: PreviewParts): Html {
@@ -146,18 +151,18 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
 }
 
 /** Says what was perhaps not intended, and asks for a tick. */
-function doubts(before: readonly BatchSummary[], repeated: readonly number[]): Html | undefined {
-  if (before.length + repeated.length === 0) return undefined;
-  const sent = before.map(
+function doubts({ batches, actors }: SentBefore, repeated: readonly number[]): Html | undefined {
+  if (batches.length + repeated.length === 0) return undefined;
+  const sent = batches.map(
     (batch) =>
-      html`<li><a href="${batchesUrl}/${batch.batch_id}">${showFileName(batch)}</a>, ${showTime(batch.created_at)} by ${showActor(batch.actor)}: ${String(batch.counts.completed)} posted, ${sumsText(batch) || 'nothing yet'}</li>`,
+      html`<li><a href="${batchesUrl}/${batch.batch_id}">${showFileName(batch)}</a>, ${showTime(batch.created_at)} by ${showActor(batch.actor, actors)}: ${String(batch.counts.completed)} posted, ${sumsText(batch) || 'nothing yet'}</li>`,
   );
   return notice(
     'warning',
     html`
-${before.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
+${batches.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
 ${repeated.length > 0 && html`<p><strong>The same payment is in the file more than once:</strong> see line ${repeated.slice(0, 20).join(', ')}${repeated.length > 20 && html` and ${String(repeated.length - 20)} more`}.</p>`}
-${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {}, true)}`,
+${confirmation(batches.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {}, true)}`,
     true,
   );
 }
@@ -276,6 +281,8 @@ export interface BatchPage {
   rows: readonly ResultRow[];
   accounts: ReadonlyMap<string, Account>;
   names: Names;
+  /** The name of who sent it. */
+  actors: ActorNames;
   isRefusedOnly: boolean;
   /** The cursor of the next page. */
   next: string | undefined;
@@ -285,7 +292,7 @@ const words = { Completed: 'Posted', Failed: 'Refused', Pending: 'Not known yet'
 
 /** The results of a batch. The page refreshes itself while some are pending. */
 export function batchPage(visit: PageRequest, page: BatchPage): Html {
-  const { batch, isRefusedOnly, next } = page;
+  const { batch, actors, isRefusedOnly, next } = page;
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);
@@ -311,7 +318,7 @@ ${facts([
   ['Total posted', html`<strong>${sumsText(batch)}</strong>`],
   ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is posted' : 'the others are posted'],
   ['File', batch.metadata?.['file_name']],
-  ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor)}`],
+  ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor, actors)}`],
 ])}${technical([['Number of the batch', html`<code>${batch_id}</code>`]])}
 <p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a href="${batchesUrl}">Upload another file</a></p>
 ${parts('Payments', [
@@ -326,7 +333,7 @@ function resultTable({ rows, accounts, names }: BatchPage): Html {
   const place = (id: string | undefined) =>
     id === undefined
       ? 'cash'
-      : html`${idLink(id, accounts.get(id)?.account_number ?? html`<code class="long">${id}</code>`)}${names.has(id) && html`<br><span class="long">${names.get(id)}</span>`}`;
+      : html`<span class="name">${idLink(id, accounts.get(id)?.account_number ?? html`<code class="long">${id}</code>`)}</span>${names.has(id) && html`<br><span class="long">${names.get(id)}</span>`}`;
   return table<ResultRow>(
     'Payments',
     [

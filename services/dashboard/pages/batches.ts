@@ -29,6 +29,7 @@ import {
   type ResultRow,
   refusedBatch,
   resultRow,
+  type SentBefore,
   startPage,
   toOmitted,
   unknownBatch,
@@ -126,7 +127,7 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
   };
   const wrong = isSendable ? brokenRule(instruction) : undefined;
   if (wrong !== undefined) return refuseFile(wrong);
-  const before = isSendable ? await sentBefore(visit, instruction) : [];
+  const before = isSendable ? await sentBefore(visit, instruction) : { batches: [], actors: new Map() };
   const names = await readOwnerNames(visit, [...accounts.values()]);
   const sealed = isSendable ? instructions.seal(instruction) : undefined;
   const { file } = instruction;
@@ -167,12 +168,13 @@ function brokenRule(instruction: Instruction): string | undefined {
 }
 
 /** Returns the batches that other forms sent with the content of this file, unless nothing of them was posted. */
-async function sentBefore({ api }: PageRequest, { sha256, idempotency_key }: Instruction): Promise<BatchSummary[]> {
-  const { data } = await api.get<BatchSummary[]>(`/batches?external_id=${sha256}&limit=20`);
-  return data.filter(
+async function sentBefore(visit: PageRequest, { sha256, idempotency_key }: Instruction): Promise<SentBefore> {
+  const { data } = await visit.api.get<BatchSummary[]>(`/batches?external_id=${sha256}&limit=20`);
+  const batches = data.filter(
     ({ counts, metadata }) =>
       Number(counts.completed) + Number(counts.pending) > 0 && metadata?.['form'] !== idempotency_key,
   );
+  return { batches, actors: await readActorNames(visit, batches, 'actor') };
 }
 
 /** Returns the accounts that the lines name, by number. */
@@ -215,7 +217,7 @@ async function send(visit: PageRequest, instructions: Sealed): Promise<PageResul
   const { file, payments, repeated, idempotency_key } = instruction;
   if (visit.fields.get('confirmed') !== 'yes') {
     const before = await sentBefore(visit, instruction);
-    if (before.length > 0 || repeated.length > 0)
+    if (before.batches.length > 0 || repeated.length > 0)
       return { status: 409, title: `Send ${file}?`, content: askAgain(visit, { file, sealed, before, repeated }) };
   }
   try {
@@ -251,10 +253,13 @@ function addResults(app: FastifyInstance): void {
     const rows = shown.slice(at, at + pageSize).map(resultRow);
     const next = at + pageSize < shown.length ? String(at + pageSize) : undefined;
     const accounts = await accountsBy(visit, listPlaces(rows));
-    const names = await readOwnerNames(visit, [...accounts.values()]);
+    const [names, actors] = await Promise.all([
+      readOwnerNames(visit, [...accounts.values()]),
+      readActorNames(visit, [batch], 'actor'),
+    ]);
     return {
       title: `Payments of ${batch.metadata?.['file_name'] ?? 'a program'}`,
-      content: batchPage(visit, { batch, rows, accounts, names, isRefusedOnly, next }),
+      content: batchPage(visit, { batch, rows, accounts, names, actors, isRefusedOnly, next }),
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
