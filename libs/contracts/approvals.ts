@@ -237,7 +237,7 @@ export const approvalEndpoints = {
     scope: null,
     query: listFilters,
     description:
-      "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has; with `audit:read` and `clients:read`, all. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
+      "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has; to a person with `audit:read` and `clients:read`, all. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
     shape: 'page',
   },
   get_approval: {
@@ -245,7 +245,7 @@ export const approvalEndpoints = {
     summary: 'Get an approval',
     scope: null,
     description:
-      "Visible to its requester, to everyone who may decide it, and with `audit:read` and `clients:read`. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
+      "Visible to its requester, to everyone who may decide it, and to persons with `audit:read` and `clients:read`. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
     result: approvalSchema.extend({ api_key: z.string().optional() }).meta({ id: 'ApprovalWithKey' }),
     errors: ['insufficient_scope', 'outcome_unknown'],
     answers: { waiting: {}, approved },
@@ -349,8 +349,9 @@ export const approvalEvents = {
 export const approvalMeanings = {
   fields: {
     approval_id: 'The approval: `apr_` and 32 hexadecimal digits',
-    requested_by_name: "The person's display name in reads by the bank; omitted: it is not known",
-    decided_by_name: "The person's display name in reads by the bank; omitted: it is not known, or nobody has decided",
+    requested_by_name: "The person's display name in reads by persons of the bank; omitted: it is not known",
+    decided_by_name:
+      "The person's display name in reads by persons of the bank; omitted: it is not known, or nobody has decided",
     'Approval.action': 'Why a second person is required',
     'Approval.reason': 'The reason for approving or rejecting; null: none',
     'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',

@@ -194,7 +194,8 @@ export const auditMeanings = {
     'list_audit_actors.q': 'A part of the name, in any case, 1 to 255 characters; default: every actor',
     'list_staff_names.actors': `At most ${maxNamed} persons as \`jwt:<issuer>|<subject>\`, separated by commas`,
     'AuditActor.actor': 'The actor, as in audit records',
-    'AuditActor.name': "The name of the key or person; if it is not known, the subject of the person's token",
+    'AuditActor.name':
+      "The name of the key or person; for programs, or if it is not known, the subject of the person's token",
     audit_id: 'The audit record, an opaque string',
     action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
     resource_id: 'Id of the affected resource; null: none',

@@ -75,8 +75,13 @@ async function approve(approval_id: string, actor = bob, rest = {}): Promise<Rep
   return bank.send('approve_request', verdict(approval_id, rest), { subject: approval_id, actor });
 }
 
-async function shown(approval_id: string, actor = alice, scopes: string[] = []): Promise<Approval> {
-  const reply = await bank.send('get_approval', { approval_id, scopes }, { actor });
+async function shown(
+  approval_id: string,
+  actor = alice,
+  scopes: string[] = [],
+  rest: Partial<MessageContext> = { staff: 'true' },
+): Promise<Approval> {
+  const reply = await bank.send('get_approval', { approval_id, scopes }, { actor, ...rest });
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
   return approvalSchema.parse((reply.data as { approval: Approval }).approval);
 }
@@ -452,6 +457,16 @@ describe('reading', () => {
     expect(replyCode(bound)).toBe('approval_not_found');
   });
 
+  test('all approvals are visible to auditors, who are people: a program sees what it may decide', async () => {
+    // contract: four-eyes-18
+    const { approval_id } = await asked();
+    const auditor = ['audit:read', 'clients:read'];
+    expect((await shown(approval_id, carol, auditor)).approval_id).toBe(approval_id);
+    const program = `key:${newId('key')}`;
+    expect(await list(program, auditor)).toEqual([]);
+    await expect(shown(approval_id, program, auditor, {})).rejects.toThrow('insufficient_scope');
+  });
+
   test('a bound requester does not learn who decided, and why', async () => {
     const bound = { actor: `${alice}-customer`, bound_client_id: newId('client') };
     const { approval_id } = await asked(requestReversal(), bound);
@@ -711,25 +726,31 @@ describe('the key that asked', () => {
   });
 });
 
-test('reads name the persons who have signed in with a name, for the bank and not for its customers', async () => {
+test('reads name the persons who have signed in with a name, for people of the bank, not for programs and customers', async () => {
   // contract: four-eyes-18
   const own = { actor: alice, bound_client_id: await newClient(bank) };
   const { approval_id } = await asked();
   await approve(approval_id);
   const person = { signed_in_at: '2026-01-02T03:04:05.678Z' };
   const keep = (actor: string, name: string) =>
-    bank.owner.query('insert into staff_names values ($1, $2, $3)', [actor, name, person.signed_in_at]);
+    bank.owner.query('insert into staff_names (actor, name, signed_in_at) values ($1, $2, $3)', [
+      actor,
+      name,
+      person.signed_in_at,
+    ]);
   expect(Object.keys(await shown(approval_id))).not.toContain('requested_by_name');
   await keep(alice, 'Alice Asker');
   await keep(bob, 'Bob Boss');
   const names = { requested_by_name: 'Alice Asker', decided_by_name: 'Bob Boss' };
   expect(await shown(approval_id)).toMatchObject(names);
   const page = { limit: 500, order: 'desc' as const, scopes: decider };
-  const list = await bank.send('list_approvals', page, { actor: carol });
+  const list = await bank.send('list_approvals', page, { actor: carol, staff: 'true' });
   const items = (list as { data: { items: Approval[] } }).data.items;
   expect(items.find((item) => item.approval_id === approval_id)).toMatchObject(names);
   const bound = await bank.send('get_approval', { approval_id, scopes: [] }, own);
-  expect(JSON.stringify(bound)).not.toMatch(/Asker|Boss/);
+  const program = await shown(approval_id, `key:${newId('key')}`, decider, {});
+  expect(program.approval_id).toBe(approval_id);
+  expect(JSON.stringify([bound, program])).not.toMatch(/Asker|Boss/);
   await bank.owner.query('delete from staff_names');
 });
 
@@ -739,8 +760,13 @@ test('a request that sets values is asked once while it waits, also by two forms
   const actor = `jwt:https://issuer.example|${newId('key')}`;
   const setting = (method: string, limit = 500): ApprovalRequest => {
     const request = requestReversal();
-    const body = { limits: { a: null, b: [limit] } };
-    return { ...request, request: { ...request.request, method, path: `/accounts/${account_id}/limits`, body } };
+    const body = { per_transaction: `${limit}` };
+    return {
+      ...request,
+      action: 'raise_limit',
+      request: { operation: 'set_account_limits', method, path: `/accounts/${account_id}/limits`, body },
+      command: { name: 'set_account_limits', id: request.command.id, key: account_id, data: { account_id, ...body } },
+    };
   };
   const ids = async (requests: ApprovalRequest[], by = actor) =>
     (await Promise.all(requests.map((request) => ask(request, { actor: by, time: new Date().toISOString() })))).map(
@@ -748,15 +774,46 @@ test('a request that sets values is asked once while it waits, also by two forms
     );
   const [first, second] = await ids([setting('PUT'), setting('PUT')]);
   expect(second).toBe(first);
-  const others = [
-    ...(await ids([setting('PUT', 501), setting('PATCH'), setting('POST'), setting('POST')])),
-    ...(await ids([setting('PUT')], bob)),
-  ];
+  const others: (string | undefined)[] = [];
+  for (const request of [setting('PATCH'), setting('POST'), setting('POST'), setting('PUT', 501)])
+    others.push(...(await ids([request])));
+  others.push(...(await ids([setting('PUT')], bob)));
   expect(new Set([first, ...others]).size).toBe(6);
+  // Approved in the order of the list, they end with what was asked last, and not with the 501 between them.
+  const [again] = await ids([setting('PUT')]);
+  expect([first, ...others]).not.toContain(again);
   const repeated = setting('PUT');
-  expect(await ids([repeated])).toEqual([first]);
-  expect(await readAudits(repeated.approval_id)).toMatchObject([{ details: { equal_to: first } }]);
-  await bank.send('reject_request', verdict(first ?? '', { reason: 'no' }), { subject: first ?? '', actor: carol });
-  expect(await ids([repeated])).toEqual([first]);
-  expect(await ids([setting('PUT')])).not.toEqual([first]);
+  expect(await ids([repeated])).toEqual([again]);
+  expect(await readAudits(repeated.approval_id)).toMatchObject([{ details: { equal_to: again, about: [account_id] } }]);
+  // Whoever got no response asks for the id of their own request.
+  expect((await shown(repeated.approval_id, actor)).approval_id).toBe(again);
+  await bank.send('reject_request', verdict(again ?? '', { reason: 'no' }), { subject: again ?? '', actor: carol });
+  expect(await ids([repeated])).toEqual([again]);
+  expect(await ids([setting('PUT')])).not.toEqual([again]);
+});
+
+test('a request with another If-Match is another request', async () => {
+  // contract: four-eyes-23
+  const client_id = await newClient(bank);
+  const actor = `jwt:https://issuer.example|${newId('key')}`;
+  const changing = (if_match?: string[]): ApprovalRequest => {
+    const request = requestReversal();
+    const changes = { email: 'new@example.com' };
+    return {
+      ...request,
+      action: 'client_contact',
+      request: { operation: 'update_client', method: 'PATCH', path: `/clients/${client_id}`, body: changes },
+      command: {
+        name: 'update_client',
+        id: request.command.id,
+        key: client_id,
+        data: { client_id, changes, if_match },
+      },
+    };
+  };
+  const ids: string[] = [];
+  for (const if_match of [undefined, ['"1"'], ['"2"'], ['"2"']])
+    ids.push(((await ask(changing(if_match), { actor })) as { data: Approval }).data.approval_id);
+  expect(new Set(ids).size).toBe(3);
+  expect(ids[3]).toBe(ids[2]);
 });

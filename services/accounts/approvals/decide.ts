@@ -33,19 +33,17 @@ const setsValues = new Set(['PUT', 'PATCH']);
 
 export async function requestApproval({ client, context, now }: Writing, request: ApprovalRequest): Promise<Outcome> {
   const waiting = await lockedWaiting(client, context.actor, now);
+  const { name, data } = request.command;
+  // A request that could not be sent must not be offered for approval.
+  const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
   // A form that was sent twice, or a second tab. A posting may be meant twice, and has its Idempotency-Key.
-  const equal = setsValues.has(request.request.method) && (await findEqual(client, context.actor, request, now));
-  if (equal) {
-    const { action, approval_id } = equal;
-    return done(toApproval(equal, now), [], { action, operation: equal.request.operation, equal_to: approval_id });
-  }
+  const equal =
+    setsValues.has(request.request.method) && (await findEqual(client, context.actor, { ...request, command }, now));
+  if (equal) return done(toApproval(equal, now), [], { ...auditDetails(equal), equal_to: equal.approval_id });
   if (waiting >= maxWaitingApprovals)
     return refused(
       refusal('rate_limited', `${maxWaitingApprovals} requests of this caller wait for an approval, and no more may`),
     );
-  const { name, data } = request.command;
-  // A request that could not be sent must not be offered for approval.
-  const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
   const expires_at = new Date(Date.parse(context.time) + approvalLifetimeMs).toISOString();
   const row = await insertApproval(client, {
     ...request,

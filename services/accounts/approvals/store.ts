@@ -70,23 +70,35 @@ export async function lockedWaiting(client: Queries, actor: string, now: string)
   return rows[0]?.waiting ?? 0;
 }
 
-/** Returns the approval of this caller that is waiting for the same request. */
+/**
+ * Returns the last approval that this caller has waiting for the resource, if it is for the same command: with the same
+ * values and the same If-Match. An earlier one would be carried out before the requests between them.
+ */
 export async function findEqual(
   client: Queries,
   actor: string,
-  { action, request }: Pick<ApprovalRequest, 'action' | 'request'>,
+  { action, request, command }: Pick<ApprovalRequest, 'action' | 'request' | 'command'>,
   now: string,
 ): Promise<ApprovalRow | undefined> {
   const { rows } = await client.query<ApprovalRow>(
-    `select ${approvalColumns} from approvals where requested_by = $1 and status = 'Waiting' and expires_at > $2
-     and action = $3 and request::jsonb = $4::jsonb order by requested_at, approval_id limit 1`,
-    [actor, now, action, JSON.stringify(request)],
+    `select ${approvalColumns} from (
+       select * from approvals where requested_by = $1 and status = 'Waiting' and expires_at > $2
+       and request ->> 'path' = $3 order by requested_at desc, approval_id desc limit 1) as last
+     where action = $4 and request::jsonb = $5::jsonb and (command -> 'data')::jsonb = $6::jsonb`,
+    [actor, now, request.path, action, JSON.stringify(request), JSON.stringify(command.data)],
   );
   return rows[0];
 }
 
+/** Returns the approval, also by the id of a request that was equal to one that was waiting, and got that one. */
 export function findApproval(db: Queries, id: string): Promise<NamedRow | undefined> {
-  return rowById(db, 'approval', id, `select ${namedColumns} from approvals where approval_id = $1`);
+  return rowById(
+    db,
+    'approval',
+    id,
+    `select ${namedColumns} from approvals
+     where approval_id = coalesce((select shown(reply, 'approval_id') from commands where command_id = $1), $1)`,
+  );
 }
 
 /** Locks and returns the approval, so that it is decided once and the secret of its key is shown once. */

@@ -171,10 +171,27 @@ test('the name of a sign-in is kept beside the audit, the latest one, and shown 
   const named = async () => (await bank.send('list_staff_names', { actors: `${ada},${bob}` })) as { data: object[] };
   expect((await named()).data).toEqual([{ actor: ada, name: 'Ada King' }]);
   expect(JSON.stringify(await readOutboxByKey(bank.pool, ada))).not.toMatch(/King|Byron/);
-  const found = async (q: string) => ((await bank.send('list_audit_actors', { q })) as { data: object[] }).data;
+  const found = async (q: string) =>
+    ((await bank.send('list_audit_actors', { q }, { staff: 'true' })) as { data: object[] }).data;
   const subject = ada.slice('jwt:https://id.example|'.length);
   expect(await found('a king')).toEqual([{ actor: ada, name: 'Ada King' }]);
   expect(await found(subject)).toEqual([{ actor: ada, name: 'Ada King' }]);
+  // The names of people are for people.
+  const program = async (q: string) => ((await bank.send('list_audit_actors', { q })) as { data: object[] }).data;
+  expect([await program('a king'), await program(subject)]).toEqual([[], [{ actor: ada, name: subject }]]);
+  // Bob may choose his at the identity provider.
+  await bank.handleCommands([signIn(bob, '2026-01-04T00:00:00.000Z', 'ADA\u00a0 King')]);
+  const ofBob = bob.slice('jwt:https://id.example|'.length);
+  expect((await named()).data).toEqual(
+    [
+      { actor: ada, name: `Ada King (${subject})` },
+      { actor: bob, name: `ADA\u00a0 King (${ofBob})` },
+    ].toSorted((a, b) => (a.actor < b.actor ? -1 : 1)),
+  );
+  expect(await found('a king')).toContainEqual({ actor: ada, name: `Ada King (${subject})` });
   await bank.owner.query('delete from staff_names where actor = $1', [ada]);
-  expect([(await named()).data, await found(subject)]).toEqual([[], [{ actor: ada, name: subject }]]);
+  expect([(await named()).data, await found(subject)]).toEqual([
+    [{ actor: bob, name: 'ADA\u00a0 King' }],
+    [{ actor: ada, name: subject }],
+  ]);
 });

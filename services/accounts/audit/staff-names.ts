@@ -2,6 +2,7 @@ import { type AuditActor, type AuditRecord, splitPersons } from '#libs/contracts
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { insertRows } from '#libs/postgres/rows.ts';
 
 /** The display names with which people have signed in. They are never in the audit, which cannot be changed. */
 
@@ -16,7 +17,7 @@ export async function keepNames(
       latest.set(actor, { actor, name, signed_in_at });
   if (latest.size > 0)
     await client.query(
-      `insert into staff_names select * from json_populate_recordset(null::staff_names, $1) order by actor
+      `${insertRows('staff_names', 'actor, name, signed_in_at')} order by actor
        on conflict (actor) do update set name = excluded.name, signed_in_at = excluded.signed_in_at
        where staff_names.signed_in_at <= excluded.signed_in_at`,
       [JSON.stringify([...latest.values()])],
@@ -24,15 +25,22 @@ export async function keepNames(
   return given.map(({ actor_name: _, ...record }) => record);
 }
 
-/** Returns the SQL of the display name of the actor in this column; null if it is not known. */
-export const nameOf = (column: string): string => `(select n.name from staff_names n where n.actor = ${column})`;
+/** Names that look alike are told apart: people may choose theirs at the identity provider. */
+const shownName = `n.name || case when exists (select from staff_names o where o.folded = n.folded and o.actor <> n.actor)
+  then ' (' || substring(n.actor from '[|](.+)$') || ')' else '' end`;
+
+/**
+ * Returns the SQL of the display name of the actor in this column; null if it is not known. A name that another person
+ * has, too, is followed by the subject.
+ */
+export const nameOf = (column: string): string => `(select ${shownName} from staff_names n where n.actor = ${column})`;
 
 export async function listStaffNames(
   { pool }: { pool: Queries },
   { actors }: MessageData<'list_staff_names'>,
 ): Promise<ReplyBody> {
   const { rows } = await pool.query<AuditActor>(
-    'select actor, name from staff_names where actor = any($1) order by actor',
+    `select actor, ${shownName} as name from staff_names n where actor = any($1) order by actor`,
     [splitPersons(actors)],
   );
   return { ok: true, data: rows };

@@ -190,6 +190,7 @@ create table approvals (
 create index approvals_list on approvals (requested_at, approval_id);
 create index approvals_by_status on approvals (status, requested_at, approval_id);
 create index approvals_by_requester on approvals (requested_by, requested_at, approval_id);
+create index approvals_waiting on approvals (requested_by, requested_at, approval_id) where status = 'Waiting';
 create index approvals_due on approvals (expires_at) where status = 'Waiting';
 
 -- Notes of staff on a client or on one of its accounts. The service may only insert and read them; the erasure of the client
@@ -266,8 +267,11 @@ create index audit_by_subject on audit using gin (audit_subjects(resource_id, de
 create table staff_names (
   actor        text collate "C" primary key,
   name         text not null,
-  signed_in_at timestamptz not null
+  signed_in_at timestamptz not null,
+  -- Names with the same value look alike.
+  folded       text not null generated always as (regexp_replace(lower(normalize(name, NFKC)), ' +', ' ', 'g')) stored
 );
+create index staff_names_alike on staff_names (folded);
 
 -- Audit records are links of 16 chains: the hash of a link covers its record and the hash of the previous link, so that a record
 -- that was changed, removed, or inserted afterwards is detected (docs/decisions/0030-audit-records-are-chained.md). A transaction

@@ -59,19 +59,24 @@ const actorsQuery = `with recursive steps as (
   ), seen as (select actor from steps where actor is not null limit 2000
   ), given as (
     select distinct split_part(actor, '|', 1) || '|' || $1 as actor from seen where actor like 'jwt:%' union select $1
-    union select actor from staff_names where position(lower($1) in lower(name)) > 0
+    union select actor from staff_names where $2 and position(lower($1) in lower(name)) > 0
   ), actors as (
     select actor from seen union select actor from given g where exists (select from audit a where a.actor = g.actor)
   ), named as (
-    select actor, subject, coalesce(k.name, ${nameOf('actors.actor')}, subject, actor) as name
+    select actor, subject, coalesce(k.name, case when $2 then ${nameOf('actors.actor')} end, subject, actor) as name
     from actors cross join substring(actor from '^jwt:[^|]*[|](.+)$') as subject
     left join api_keys k on k.key_id = substring(actor from '^key:(.+)$')
   )
   select actor, name from named
   where $1 is null or position(lower($1) in lower(name)) > 0 or position(lower($1) in lower(subject)) > 0 or actor = $1 order by lower(name), actor limit 100`;
 
-export async function listAuditActors({ pool }: Read, { q }: MessageData<'list_audit_actors'>): Promise<ReplyBody> {
-  return { ok: true, data: (await pool.query<AuditActor>(actorsQuery, [q ?? null])).rows };
+/** The display names of people are for people: a program gets their subjects. */
+export async function listAuditActors(
+  { pool, context }: Read,
+  { q }: MessageData<'list_audit_actors'>,
+): Promise<ReplyBody> {
+  const { rows } = await pool.query<AuditActor>(actorsQuery, [q ?? null, context.staff !== undefined]);
+  return { ok: true, data: rows };
 }
 
 export async function listDeadLetters({ pool }: Read, data: MessageData<'list_dead_letters'>): Promise<ReplyBody> {

@@ -15,15 +15,19 @@ import type { Read } from './queries.ts';
 const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
   bound_client_id === undefined && scopes.includes('approvals:write');
 
-/** A request may contain data of a client, which `audit:read` alone does not show. */
-const mayAudit = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
-  bound_client_id === undefined && scopes.includes('audit:read') && scopes.includes('clients:read');
+/** A request may contain data of a client, which `audit:read` alone does not show. Auditors are people, and their reads are recorded. */
+const mayAudit = ({ staff }: MessageContext, scopes: readonly string[]): boolean =>
+  staff !== undefined && scopes.includes('audit:read') && scopes.includes('clients:read');
 
-/** A bound requester is the bank's customer, who does not learn which member of staff decided, and why. */
-function shownTo({ bound_client_id }: MessageContext, named: NamedRow, now: string): Approval {
+/**
+ * A bound requester is the bank's customer, who does not learn which member of staff decided, and why. The names of
+ * colleagues are for people.
+ */
+function shownTo({ bound_client_id, staff }: MessageContext, named: NamedRow, now: string): Approval {
   const { requested_by_name, decided_by_name, ...row } = named;
   const approval = toApproval(row, now);
   if (bound_client_id !== undefined) return { ...approval, decided_by: null, reason: null };
+  if (staff === undefined) return approval;
   return {
     ...approval,
     ...(requested_by_name !== null && { requested_by_name }),
