@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import { messageFor, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
+import { messageFor, newAccount, newClient, newId, readOutboxByKey, retail, useAccounts } from '../test/harness.ts';
 
 const bank = useAccounts();
 
@@ -194,4 +194,24 @@ test('the name of a sign-in is kept beside the audit, the latest one, and shown 
     [{ actor: bob, name: 'ADA\u00a0 King' }],
     [{ actor: ada, name: subject }],
   ]);
+});
+
+test('the audit of a client with more than 100 accounts is asked for account by account', async () => {
+  // contract: audit-17
+  const client_id = await newClient(bank);
+  const account_id = await newAccount(bank, client_id);
+  const of = (subject: string) => bank.send('list_audit', { subject, limit: 10, order: 'desc' });
+  const add = (count: number) =>
+    bank.owner.query(
+      `insert into accounts select (json_populate_record(a, json_build_object('account_id', 'acc_' || md5(n || $1), 'account_number', 'N-' || md5(n || $1)))).*
+       from accounts a, generate_series(1, $2::int) n where a.account_id = $1`,
+      [account_id, count],
+    );
+  await add(99);
+  expect(await of(client_id)).toMatchObject({ ok: true });
+  await bank.owner.query("delete from accounts where account_number like 'N-%'");
+  await add(100);
+  const refusal = { code: 'validation_failed', errors: [{ field: 'subject' }] };
+  expect(await of(client_id)).toMatchObject({ ok: false, refusal });
+  expect(await of(account_id)).toMatchObject({ ok: true });
 });

@@ -63,8 +63,8 @@ create unique index accounts_number on accounts (account_number) where state <> 
 create unique index accounts_by_external_id on accounts (external_id) where external_id is not null and state <> 'refused';
 create index accounts_list on accounts (created_at, account_id) where state = 'open';
 create index accounts_by_client on accounts (client_id, created_at, account_id) where state = 'open';
--- Few rows: for the number of accounts that credentials of a client open.
-create index accounts_opening on accounts (client_id) where state = 'opening';
+-- Few rows: for the number of accounts that credentials of a client open, and for the audit of a client.
+create index accounts_not_open on accounts (client_id) where state <> 'open';
 create index accounts_by_type on accounts (account_type, created_at, account_id) where state = 'open';
 create index accounts_by_status on accounts (status, created_at, account_id) where state = 'open';
 create index accounts_by_currency on accounts (currency, created_at, account_id) where state = 'open';
