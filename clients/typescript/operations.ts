@@ -1217,7 +1217,7 @@ export interface Calls {
   redriveDeadLetter(input: { dead_letter_id: string } & RedriveDeadLetterRequest, options?: CallOptions): Promise<DeadLetter>;
   /** Drop a dead letter, so that this copy of the message is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string } & DropDeadLetterRequest, options?: CallOptions): Promise<DeadLetter>;
-  /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has; with `audit:read` and `clients:read`, all. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
+  /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has; to a person with `audit:read` and `clients:read`, all. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
     action?: 'reverse' | 'unfreeze' | 'create_key' | 'post_above' | 'erase' | 'client_contact' | 'webhook' | 'close_day' | 'raise_limit' | 'backdate';
@@ -1226,7 +1226,7 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<Approval>;
-  /** Get an approval. Visible to its requester, to everyone who may decide it, and with `audit:read` and `clients:read`. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once. Any authenticated caller. */
+  /** Get an approval. Visible to its requester, to everyone who may decide it, and to persons with `audit:read` and `clients:read`. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once. Any authenticated caller. */
   getApproval(input: { approval_id: string }, options?: CallOptions): Promise<ApprovalWithKey>;
   /** Get what needs an approval. Returns the actions of the caller that need an approval now. A posting is `post_above` if its amount, or all items of a batch or captures of a hold together, is more than `limit` or more than `left` of its currency, or if its currency is not listed. It promises nothing: another posting of the caller, midnight, or a change of the settings may come before the request. Any authenticated caller. */
   getApprovalRules(input?: Record<never, never>, options?: CallOptions): Promise<ApprovalRules>;
