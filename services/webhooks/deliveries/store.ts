@@ -125,7 +125,10 @@ export async function startFirst(client: Queries, webhookId: string, ordinals: r
 /** The number of rows that one statement changes, far below what the limit of its duration allows. */
 const rowsAtOnce = 5_000;
 
-/** Changes all Pending deliveries of a webhook for which `where` holds, in several statements. The webhook must be locked. */
+/**
+ * Changes all Pending deliveries of a webhook for which `where` holds, in several statements. The webhook must be locked.
+ * An array instead of a join: with statistics from before the deliveries came, a join compares every row with every other.
+ */
 export async function changePending(client: Queries, webhookId: string, set: string, where = 'true'): Promise<void> {
   type Place = { ordering_key: string; ordinal: bigint };
   for (let place: Place | undefined = { ordering_key: '', ordinal: -1n }; place; ) {
@@ -135,7 +138,8 @@ export async function changePending(client: Queries, webhookId: string, set: str
          where webhook_id = $1 and status = 'Pending' and (ordering_key, ordinal) > ($2, $3::int8)
          order by ordering_key, ordinal limit ${rowsAtOnce}
        ), changed as (
-         update deliveries d set ${set} from next_rows n where d.webhook_id = $1 and d.ordinal = n.ordinal and ${where}
+         update deliveries d set ${set}
+         where d.webhook_id = $1 and d.ordinal = any(array(select ordinal from next_rows)) and ${where}
        ) select * from next_rows order by ordering_key desc, ordinal desc limit 1`,
       [webhookId, place.ordering_key, place.ordinal],
     );
