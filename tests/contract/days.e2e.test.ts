@@ -676,6 +676,8 @@ describe('closing a day', () => {
       system_accounts,
       batch_id: _,
       batch_position: __,
+      event_id: ___,
+      event_type: ____,
       ...data
     } = JSON.parse(String(event.value)) as {
       last_sequences: Record<string, number>;
