@@ -36,6 +36,17 @@ const wait = (ms: number) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
   });
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+/** Pauses or resumes a webhook, as if that had been requested at this time, and was executed at `executed`. */
+async function setStatus(webhook_id: string, status: 'Paused' | 'Active', time: string, by = {}, executed = time) {
+  harness.clock.now = new Date(executed);
+  const deadline = new Date(Date.parse(executed) + 30_000).toISOString();
+  try {
+    return await harness.done('update_webhook', { webhook_id, changes: { status } }, { ...by, time, deadline });
+  } finally {
+    harness.clock.now = undefined;
+  }
+}
 const noExpired = (expired: object) => expect(expired).toBeUndefined();
 const get = (webhook_id: string) => harness.done('get_webhook', { webhook_id });
 
@@ -358,14 +369,14 @@ describe('a webhook', () => {
     // contract: webhooks-21
     deliver();
     const account = newId('account');
-    const before = completed(account, 1);
+    const before = completed(account, 1, undefined, { time: minutesAgo(40) });
     await harness.take(before);
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url, ['transaction.completed']);
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
-    const meanwhile = completed(account, 2);
+    await setStatus(webhook_id, 'Paused', minutesAgo(30));
+    const meanwhile = completed(account, 2, undefined, { time: minutesAgo(20) });
     await harness.take(meanwhile);
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
+    await setStatus(webhook_id, 'Active', minutesAgo(10));
     const after = completed(account, 3);
     await harness.take(after);
     await eventually(() => at.received.length === 1);
@@ -381,7 +392,7 @@ describe('a webhook', () => {
   });
 
   it.each(['the bank', 'a client'])(
-    'of %s loses no event from outside a pause, however late it is stored, and gets none of the pause',
+    'of %s loses no event from outside a pause, however late it is stored, and gets only those of its last 10 s',
     async (of) => {
       // contract: webhooks-21
       const at = await receiver();
@@ -389,33 +400,97 @@ describe('a webhook', () => {
       const by = of === 'the bank' ? {} : { bound_client_id: client };
       await harness.take(opened(account, client));
       const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], by);
-      const now = Date.now();
       const event = (sequence: number, minute: number) =>
-        completed(account, sequence, undefined, { time: new Date(now + minute * 60_000).toISOString() });
-      const status = (to: 'Paused' | 'Active', minute: number) => {
-        const time = new Date(now + minute * 60_000);
-        harness.clock.now = time;
-        const context = { ...by, time: time.toISOString(), deadline: new Date(time.getTime() + 30_000).toISOString() };
-        return harness.done('update_webhook', { webhook_id, changes: { status: to } }, context);
-      };
-      try {
-        await status('Paused', 10);
-        await harness.take(event(1, 9), event(2, 11));
-        await feedAll(harness.pool);
-        await status('Active', 20);
-        await status('Paused', 30);
-        await status('Active', 40);
-        await harness.take(...[10, 12, 20, 25, 31, 40, 41].map((minute, i) => event(i + 3, minute)));
-      } finally {
-        harness.clock.now = undefined;
-      }
+        completed(account, sequence, undefined, { time: minutesAgo(60 - minute) });
+      const status = (to: 'Paused' | 'Active', minute: number) =>
+        setStatus(webhook_id, to, minutesAgo(60 - minute), by);
+      await status('Paused', 10);
+      await harness.take(event(1, 9), event(2, 11));
+      while (await feedAll(harness.pool));
+      await status('Active', 20);
+      await status('Paused', 30);
+      await status('Active', 40);
+      await harness.take(...[9.9, 12, 19.8, 19.9, 25, 31, 39.9, 41].map((minute, i) => event(i + 3, minute)));
       deliver();
-      const outside = [1, 3, 5, 6, 8, 9];
+      const outside = [1, 3, 6, 7, 9, 10];
       await eventually(() => at.received.length >= outside.length);
       await wait(300);
-      expect(at.received.map(({ event }) => event.data['sequence'])).toEqual(outside);
+      expect(at.received.map(({ event: { data } }) => data['sequence'])).toEqual(outside);
     },
   );
+
+  it.each(['the bank', 'a client'])(
+    'of %s gets what occurred while the request to resume it was on its way, and afterwards by a clock that is behind',
+    async (of) => {
+      // contract: webhooks-21
+      const at = await receiver();
+      const [client, account] = [newId('client'), newId('account')];
+      const by = of === 'the bank' ? {} : { bound_client_id: client };
+      await harness.take(opened(account, client));
+      const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], by);
+      await setStatus(webhook_id, 'Paused', minutesAgo(30), by);
+      const requested = Date.now();
+      const event = (sequence: number, ms: number) =>
+        completed(account, sequence, undefined, { time: new Date(requested + ms).toISOString() });
+      // The first is old enough that the feed passes it at once.
+      await harness.take(event(1, -180_000), event(2, 1), event(3, -170_000));
+      while (await feedAll(harness.pool));
+      const executed = new Date(requested + 20).toISOString();
+      await setStatus(webhook_id, 'Active', new Date(requested).toISOString(), by, executed);
+      await harness.take(event(4, -3_000));
+      deliver();
+      await eventually(() => at.received.length >= 2);
+      await wait(300);
+      expect(at.received.map(({ event: { data } }) => data['sequence'])).toEqual([2, 4]);
+    },
+  );
+
+  it.each(['the bank', 'a client'])(
+    'of %s that is Paused is fed only what is old, and not at each event',
+    async (of) => {
+      const [client, account] = [newId('client'), newId('account')];
+      const by = of === 'the bank' ? {} : { bound_client_id: client };
+      await harness.take(opened(account, client));
+      const { webhook_id } = await harness.webhook('https://receiver.example/', ['*'], by);
+      await setStatus(webhook_id, 'Paused', minutesAgo(30), by);
+      const event = (minutes: number) => completed(account, 1, undefined, { time: minutesAgo(minutes) });
+      const passed = async () => {
+        const { rows } = await harness.owner.query<{ passed: number }>(
+          `select count(*)::int as passed from events e join event_subjects s on s.event_position = e.position
+         where s.subject = $1 and type like '%completed%'
+           and s.position <= (select position from feeds where webhook_id = $2)`,
+          [of === 'the bank' ? account : client, webhook_id],
+        );
+        return rows[0]?.passed;
+      };
+      await harness.take(event(1.5));
+      expect([await feedAll(harness.pool), await passed()]).toEqual([false, 0]);
+      await harness.owner.query(
+        "update events set occurred_at = occurred_at - interval '1 minute' where subject = $1",
+        [account],
+      );
+      await harness.take(event(1.5), event(0.5), event(5));
+      expect([await feedAll(harness.pool), await passed()]).toEqual([true, 2]);
+      expect([await feedAll(harness.pool), await passed()]).toEqual([false, 2]);
+    },
+  );
+
+  it('that is resumed by a dead letter, long after its request, is Paused until then', async () => {
+    const at = await receiver();
+    const account = newId('account');
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.completed']);
+    await setStatus(webhook_id, 'Paused', minutesAgo(30));
+    const event = (sequence: number, minutes: number) =>
+      completed(account, sequence, undefined, { time: minutesAgo(minutes) });
+    await harness.take(event(1, 5));
+    while (await feedAll(harness.pool));
+    await setStatus(webhook_id, 'Active', minutesAgo(20), {}, minutesAgo(0));
+    await harness.take(event(2, 4), event(3, 0.5));
+    deliver();
+    await eventually(() => at.received.length >= 1);
+    await wait(300);
+    expect(at.received.map(({ event: { data } }) => data['sequence'])).toEqual([3]);
+  });
 
   it('of v1 and one of v2 get the same event each in its version, and so do polls', async () => {
     // contract: webhooks-6
@@ -464,13 +539,15 @@ describe('a webhook', () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
     const account = newId('account');
-    await harness.take(completed(account, 1));
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
+    const event = (sequence: number, minutes: number) =>
+      completed(account, sequence, undefined, { time: minutesAgo(minutes) });
+    await harness.take(event(1, 31));
+    await setStatus(webhook_id, 'Paused', minutesAgo(30));
     deliver();
-    await harness.take(completed(account, 2));
+    await harness.take(event(2, 20));
     await wait(700);
     expect(at.received).toEqual([]);
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
+    await setStatus(webhook_id, 'Active', minutesAgo(10));
     await harness.take(completed(account, 3));
     await eventually(() => at.received.length === 2);
     expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 3]);
@@ -619,10 +696,11 @@ describe('a webhook', () => {
     await eventually(() => came(account).length === 1);
     await harness.take(...events(account, 2, 99), ...events(bystander, 1, 2));
     await eventually(() => came(bystander).length === 2);
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } }, bound);
-    await harness.take(...events(account, 101, 5));
+    await setStatus(webhook_id, 'Paused', minutesAgo(30), bound);
+    const paused = { time: minutesAgo(20) };
+    await harness.take(...[101, 102, 103, 104, 105].map((n) => completed(account, n, undefined, paused)));
     mend();
-    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } }, bound);
+    await setStatus(webhook_id, 'Active', minutesAgo(10), bound);
     await harness.take(...events(account, 106, 5), ...events(bystander, 3, 1));
     await eventually(() => came(bystander).length === 3);
     await freed(webhook_id, bound);

@@ -21,6 +21,14 @@ const maxOfKey = 20;
 /** The maximum number of held keys that are continued in one transaction. */
 const maxKeys = chunk / maxOfKey;
 
+/**
+ * The feed of a Paused webhook leaves events until they are this old: its pause ends when that was requested, at most this
+ * long before its end is known (resumeFeed).
+ */
+export const pauseTailS = 60;
+/** It is fed only when its next event is this old, so that it does not cost a transaction for each event. */
+const pausedFeedS = 2 * pauseTailS;
+
 /** Without an order, a delivery has a key of its own. What is held is so by account even then, until it has been continued. */
 const deliveryKey = "case ordering when 'none' then event_id::text else ordering_key end";
 
@@ -33,20 +41,26 @@ interface Feed {
   client_id: string | null;
   event_types: string[];
   is_replay: boolean | null;
+  is_paused: boolean;
   has_ready: boolean;
 }
 
 /**
  * Selects a replay or a live feed with new events, or held keys that can be continued, of a webhook that no other process is
- * feeding or finishing. That of a Paused webhook passes the events of the pause, so that nothing is left to do at its end.
+ * feeding or finishing. That of a Paused webhook passes the events of the pause, so that little is left to do at its end.
  */
-const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay, r.has_ready
+const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay,
+    w.status = 'Paused' as is_paused, r.has_ready
   from webhooks w left join lateral (
     select * from feeds f where f.webhook_id = w.webhook_id and not f.is_over and (
       (f.until_time is not null and w.status = 'Active')
-      or (f.until_time is null and w.client_id is null and f.position < (select position from event_head))
-      or (f.until_time is null and w.client_id is not null
-        and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))
+      or (f.until_time is null and case
+        when w.status = 'Paused' then clock_timestamp() - interval '${pausedFeedS} seconds' > case when w.client_id is null
+          then (select occurred_at from events where position > f.position order by position limit 1)
+          else (select e.occurred_at from event_subjects s join events e on e.position = s.event_position
+            where s.subject = w.client_id and s.position > f.position order by s.position limit 1) end
+        when w.client_id is null then f.position < (select position from event_head)
+        else exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position) end)
     ) order by f.until_time is not null, f.feed_id limit 1
   ) f on true
   cross join lateral (
@@ -73,6 +87,16 @@ function nextPositions({ client_id, is_replay }: Feed): string {
     order by occurred_at, position`;
 }
 
+/** Selects one chunk of the next positions, of a Paused webhook only those before the first event that it must leave. */
+function nextChunk(feed: Feed): string {
+  const next = `select ${nextPositions(feed)} limit ${chunk}`;
+  if (!feed.is_paused) return next;
+  return `select reached, event_position, reached_time from (
+      select n.*, bool_or(e.occurred_at >= clock_timestamp() - interval '${pauseTailS} seconds') over (order by reached) as is_left
+      from (${next}) n (reached, event_position, reached_time) left join events e on e.position = n.event_position
+    ) n where is_left is not true`;
+}
+
 /**
  * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if there is none, to the
  * head. Events of keys that are full, or held already, are held, and those of a pause are skipped. A replay is over when its
@@ -81,7 +105,7 @@ function nextPositions({ client_id, is_replay }: Feed): string {
 const insertDeliveries = (feed: Feed): string => `with examined as materialized (
     select f.*, p.*, row_number() over (order by p.reached_time, p.reached) as n
     from feeds f join webhooks w using (webhook_id)
-    cross join lateral (select ${nextPositions(feed)} limit ${chunk}) p (reached, event_position, reached_time)
+    cross join lateral (${nextChunk(feed)}) p (reached, event_position, reached_time)
     where f.feed_id = $1
   ), wanted as materialized (
     select x.*, e.event_id, e.occurred_at, e.position as stored_position, e.type, e.subject as ordering_key, w.ordering,
@@ -125,7 +149,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
   ), ended as (
     select from feeds where feed_id = $1 and until_time is not null
       and (select count(*) from examined) < ${chunk}
-  ) update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time),
+  ) update feeds f set position = coalesce(x.reached, ${feed.is_paused ? 'f' : 'h'}.position), from_time = coalesce(x.reached_time, f.from_time),
       is_over = exists (select from ended)
     from event_head h left join (select * from examined order by n desc limit 1) x on true
     where f.feed_id = $1 returning f.is_over`;
