@@ -33,7 +33,7 @@ export const batchSummarySchema = z
   .object({
     batch_id: z.string(),
     mode: batchMode,
-    /** Pending while any item is Pending. Refused: an atomic batch that posted nothing, which only the list shows. */
+    /** Pending while any item is Pending. Refused: a batch of which nothing was executed, which only the list shows. */
     status: z.enum(['Completed', 'Pending', 'Refused']),
     counts: z
       .object({
@@ -188,7 +188,7 @@ const finishedBatch = batchSummarySchema.omit({ actor: true }).extend({
   batch_id: event.idField('batch'),
   status: z
     .enum(['Completed', 'Refused'])
-    .describe('Completed: every item is decided; Refused: an atomic batch of which nothing was posted'),
+    .describe('Completed: every item is decided; Refused: a batch of which nothing was executed'),
   counts: event
     .named('BatchCounts', batchSummarySchema.shape.counts.omit({ pending: true }))
     .describe('The number of items by outcome'),
@@ -240,7 +240,7 @@ export const batchMeanings = {
     items: 'The items, in order; at most 500 in atomic mode',
     'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
     'BatchSummary.status':
-      'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
+      'Pending while any item is Pending; Refused: a batch of which nothing was executed; otherwise Completed, whatever the results',
     'BatchTotal.amount': `The sum, ${meaning.inUnits}`,
     'BatchResult.status': 'The status of the item',
     counts: 'The number of items by status',
