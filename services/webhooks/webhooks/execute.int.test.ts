@@ -428,24 +428,29 @@ describe('a webhook', () => {
   });
 });
 
-test('pauses leave one feed, which forgets those that ended more than 35 days ago', async () => {
-  const webhook_id = await oftenPaused();
-  const pauses = async () =>
-    (
-      await harness.owner.query(
-        'select (select count(*)::int from unnest(pauses)) as count from feeds where webhook_id = $1',
-        [webhook_id],
-      )
-    ).rows;
-  const many = Number((await pauses())[0]?.count);
-  expect(many).toBeGreaterThan(0);
-  await harness.owner.query("update feeds set pauses = '{[2026-01-01,2026-01-02)}' where webhook_id = $1", [
-    webhook_id,
-  ]);
-  await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
-  expect(await pauses()).toEqual([{ count: 1 }]);
-  const { rows } = await harness.owner.query('select pauses::text from feeds where webhook_id = $1', [webhook_id]);
-  expect(rows).toEqual([{ pauses: expect.not.stringContaining('2026-01-0') }]);
+test('pauses leave one feed, which forgets those from before the oldest stored event, and has 1,000 at most', async () => {
+  // contract: webhooks-8
+  const { webhook_id } = await harness.webhook(url);
+  await harness.take(completed(newId('account'), 1, undefined, { time: '2020-06-01T00:00:00.000Z' }));
+  const set = (pauses: string) =>
+    harness.owner.query(`update feeds set pauses = ${pauses} where webhook_id = $1`, [webhook_id]);
+  const update = (status: 'Paused' | 'Active') => harness.send('update_webhook', { webhook_id, changes: { status } });
+  const read = async () =>
+    (await harness.owner.query('select pauses::text from feeds where webhook_id = $1', [webhook_id])).rows;
+  await set("'{[2020-01-01,2020-01-02),[2020-07-01,2020-07-02)}'");
+  expect((await update('Paused')).ok).toBe(true);
+  expect(await read()).toEqual([{ pauses: expect.stringMatching(/^\{\["2020-07-01 [^[]*\("20[^[]*,\)\}$/) }]);
+  expect((await update('Active')).ok).toBe(true);
+  const minutes = (from: number) =>
+    `(select range_agg(tstzrange(at, at + interval '30 seconds')) from (
+        select timestamptz '2020-07-01' + i * interval '1 minute' as at from generate_series(${from}, 1000) i) s)`;
+  await set(minutes(1));
+  const before = await read();
+  expect(await update('Paused')).toEqual(refusedWith('validation_failed', /at most 1000 pauses/));
+  expect([await read(), (await harness.done('get_webhook', { webhook_id })).status]).toEqual([before, 'Active']);
+  // One of these 1,000 is forgotten.
+  await set(`${minutes(2)} + '{[2020-01-01,2020-01-02)}'`);
+  expect((await update('Paused')).ok).toBe(true);
 });
 
 describe('a command', () => {

@@ -39,6 +39,8 @@ export interface Outcome {
 
 const maxPerCaller = 20;
 const maxReplays = 20;
+/** Every event that is examined is compared with them. */
+const maxPauses = 1_000;
 
 const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => ({ body: { ok: true, data }, details });
 export const refused = (refusal: Refusal): Outcome => ({ body: { ok: false, refusal } });
@@ -139,7 +141,8 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
   const { status = webhook.status } = changes;
   const isResumed = status === 'Active' && webhook.status !== 'Active';
   if (isResumed) await resumeFeed(work);
-  if (status !== 'Active' && webhook.status === 'Active') await pauseFeed(work);
+  if (status !== 'Active' && webhook.status === 'Active' && !(await pauseFeed(work)))
+    return refused(refusal('validation_failed', `a webhook has at most ${maxPauses} pauses while its events are kept`));
   const columns = { ...changes, ...(changes.url !== undefined && { url_set_by: context.actor }) };
   if (isResumed) await vouch(work);
   if (changes.ordering === 'none') await freeWaiting(client, webhook_id);
@@ -150,16 +153,19 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
 }
 
 /**
- * Begins a pause. Events whose time is before it are still sent, whenever they are stored. No event is stored a month late, so older
- * pauses are forgotten.
+ * Begins a pause, and returns whether that is possible. Events whose time is before it are still sent, whenever they are stored.
+ * Pauses from before the oldest stored event are forgotten; no event is stored a month late.
  */
-async function pauseFeed({ client, now, webhook }: OwnWork): Promise<void> {
-  await client.query(
-    `update feeds set pauses = pauses * tstzmultirange(tstzrange($2::timestamptz - interval '35 days', null))
-       + tstzmultirange(tstzrange($2, null, '()'))
-     where webhook_id = $1 and until_time is null`,
+async function pauseFeed({ client, now, webhook }: OwnWork): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update feeds f set pauses = kept + tstzmultirange(tstzrange($2, null, '()')) from (
+       select feed_id, pauses * tstzmultirange(tstzrange(
+         least((select min(occurred_at) from events), $2::timestamptz - interval '35 days'), null)) as kept
+       from feeds where webhook_id = $1 and until_time is null
+     ) k where f.feed_id = k.feed_id and (select count(*) from unnest(kept)) < ${maxPauses}`,
     [webhook.webhook_id, now],
   );
+  return rowCount === 1;
 }
 
 /**
