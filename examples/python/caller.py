@@ -50,9 +50,9 @@ def post(key, **fields):
             answer = transactions.create_transaction_with_http_info(request, idempotency_key=key, _request_timeout=10.0)
             if answer.status_code == 201:
                 return answer.data
-            if isinstance(answer.data.actual_instance, bank.ApprovalResponse):
-                raise WaitsForApproval(answer.data.actual_instance.data.approval_id)
-            headers = answer.headers
+            headers, location = answer.headers, header(answer.headers, "location")
+            if "/approvals/" in location:
+                raise WaitsForApproval(location.split("/")[-1])
         except bank.ApiException as error:
             # Without data, it is not the bank's answer.
             if error.status < 500 and error.status not in (408, 429) and error.data:
