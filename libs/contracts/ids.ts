@@ -67,6 +67,10 @@ export function isId(kind: IdKind, value: string): boolean {
   return value.length === 36 && value.startsWith(`${idPrefix[kind]}_`) && hex.test(value.slice(4));
 }
 
+const subjectIds = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
+/** Returns the ids of accounts and clients in a text, each once. Pure. */
+export const subjectsIn = (text: string): string[] => [...new Set(text.match(subjectIds))];
+
 /** Returns the 32 hex digits of an id. */
 export function idBits(id: string): string {
   return id.slice(-32);

@@ -215,6 +215,23 @@ export async function inTurns<Item>(items: readonly Item[], work: (item: Item) =
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
+/** Reads the rows with these ids, each id once and at most `size` of them in one request. */
+export async function inGroups<Row>(
+  ids: Iterable<string>,
+  size: number,
+  read: (group: string[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  const wanted = [...new Set(ids)];
+  const groups = Array.from({ length: Math.ceil(wanted.length / size) }, (_, i) =>
+    wanted.slice(i * size, (i + 1) * size),
+  );
+  const found: Row[] = [];
+  await inTurns(groups, async (group) => {
+    found.push(...(await read(group)));
+  });
+  return found;
+}
+
 /**
  * Returns undefined if the API refuses, for a part without which a page is shown nevertheless. Throws if the session has
  * ended.

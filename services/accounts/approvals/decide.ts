@@ -1,7 +1,7 @@
 import { type ApprovalRequest, approvalLifetimeMs, maxWaitingApprovals } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { bucketForKey } from '#libs/contracts/ids.ts';
+import { bucketForKey, subjectsIn } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
@@ -96,8 +96,8 @@ function auditFacts({ action, request: { operation }, requested_by }: ApprovalRo
 export const auditDetails = (row: ApprovalRow) => ({ ...auditFacts(row), ...about(row) });
 
 function about({ request: { path, body } }: ApprovalRow) {
-  const ids = `${path} ${JSON.stringify(body)}`.match(/\b(?:acc|cli)_[0-9a-f]{32}\b/g);
-  return ids === null ? {} : { about: [...new Set(ids)] };
+  const ids = subjectsIn(`${path} ${JSON.stringify(body)}`);
+  return ids.length === 0 ? {} : { about: ids };
 }
 
 /** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */

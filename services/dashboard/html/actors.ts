@@ -2,7 +2,7 @@ import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { AuditActor } from '#libs/contracts/audit.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { inTurns, known } from '../api.ts';
+import { inGroups, known } from '../api.ts';
 import type { PageRequest } from './frame.ts';
 
 /** Shows the actors of records by names that people know. The full name of an actor is in the title of its text. */
@@ -28,7 +28,7 @@ export async function readActorNames<Row>(
   const actors = rows.flatMap((row) => fields.map((field) => row[field])).filter((actor) => typeof actor === 'string');
   const [keys, persons] = await Promise.all([
     actors.some((actor) => actor.startsWith(keyPrefix)) && readKeyNames(asker),
-    known(readPersonNames(asker, [...new Set(actors.filter(isPerson))])),
+    known(readPersonNames(asker, actors.filter(isPerson))),
   ]);
   return new Map([...(keys || []), ...(persons ?? [])]);
 }
@@ -40,17 +40,11 @@ async function readKeyNames({ api, person }: Asker): Promise<[string, string][]>
 }
 
 async function readPersonNames({ api }: Asker, actors: readonly string[]): Promise<[string, string][]> {
-  const found: [string, string][] = [];
-  const pages = Array.from({ length: Math.ceil(actors.length / mostAtOnce) }, (_, page) =>
-    actors.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
-  );
-  await inTurns(pages, async (page) => {
-    const { data } = await api.get<AuditActor[]>(
-      `/admin/staff-names?${new URLSearchParams({ actors: page.join(',') })}`,
-    );
-    found.push(...data.map(({ actor, name }): [string, string] => [actor, name]));
+  const found = await inGroups(actors, mostAtOnce, async (group) => {
+    const asked = new URLSearchParams({ actors: group.join(',') });
+    return (await api.get<AuditActor[]>(`/admin/staff-names?${asked}`)).data;
   });
-  return found;
+  return found.map(({ actor, name }) => [actor, name]);
 }
 
 /** Returns the name of a person or key, or the subject of a token, the id of a key, or the actor itself. Pure. */

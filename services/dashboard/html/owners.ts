@@ -1,6 +1,6 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
-import { type Api, ApiRefused, inTurns, known } from '../api.ts';
+import { type Api, ApiRefused, inGroups, known } from '../api.ts';
 import type { PageRequest } from './frame.ts';
 
 /** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */
@@ -26,22 +26,30 @@ export function accountsBy(asker: Asker, ids: readonly (string | undefined)[]): 
     : Promise.resolve(new Map());
 }
 
+/**
+ * Returns the accounts and clients with these ids, and the owners of the accounts, as far as the person may read them. Other
+ * ids are ignored.
+ */
+export async function readNamed(asker: Asker, ids: readonly (string | undefined)[]) {
+  const accounts = await accountsBy(
+    asker,
+    ids.filter((id) => id?.startsWith('acc_')),
+  );
+  const named = ids.flatMap((id) => (id?.startsWith('cli_') ? [{ client_id: id }] : []));
+  return { accounts, clients: await readClients(asker, [...accounts.values(), ...named]) };
+}
+
 async function together<Row>({ api }: Asker, ids: readonly string[], path: string, getId: (row: Row) => string) {
   const rows = await known(readTogether<Row>(api, ids, path));
   return new Map(rows?.map((row) => [getId(row), row]));
 }
 
 /** Reads the rows with these ids, many in each request. */
-export async function readTogether<Row>(api: Api, ids: readonly string[], path: string): Promise<Row[]> {
-  const wanted = [...new Set(ids)];
-  const pages = Array.from({ length: Math.ceil(wanted.length / mostAtOnce) }, (_, page) =>
-    wanted.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
-  );
-  const found: Row[] = [];
-  await inTurns(pages, async (page) => {
-    found.push(...(await api.get<Row[]>(`${path}${page.join(',')}&limit=${mostAtOnce}`)).data);
+export function readTogether<Row>(api: Api, ids: readonly string[], path: string): Promise<Row[]> {
+  return inGroups(ids, mostAtOnce, async (group) => {
+    const { data } = await api.get<Row[]>(`${path}${group.join(',')}&limit=${mostAtOnce}`);
+    return data;
   });
-  return found;
 }
 
 /** Returns the owner of the account if the person may read clients. The API records the read. */

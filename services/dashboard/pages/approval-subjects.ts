@@ -8,7 +8,7 @@ import { amountText, fullTimeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { inTurns, known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
-import { accountsBy, readClients } from '../html/owners.ts';
+import { readNamed } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
 import { clientName } from './client-views.ts';
 import { transactionTitle } from './counter-instructions.ts';
@@ -39,9 +39,7 @@ export async function readSubjects(visit: PageRequest, rows: readonly Approval[]
     original.account_id,
     'counterparty_account_id' in original ? original.counterparty_account_id : undefined,
   ]);
-  const accounts = await accountsBy(visit, [...ids.filter((id) => id.startsWith('acc_')), ...parties]);
-  const named = ids.filter((id) => id.startsWith('cli_')).map((client_id) => ({ client_id }));
-  return { accounts, originals, clients: await readClients(visit, [...accounts.values(), ...named]) };
+  return { originals, ...(await readNamed(visit, [...ids, ...parties])) };
 }
 
 async function readOriginals({ api, person }: PageRequest, ids: readonly string[]) {

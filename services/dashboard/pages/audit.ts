@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
+import { subjectsIn } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
@@ -7,7 +8,7 @@ import { type ActorNames, actorText, readActorNames, showActor } from '../html/a
 import type { CsvColumn } from '../html/csv.ts';
 import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
-import { accountsBy, readClients } from '../html/owners.ts';
+import { readNamed } from '../html/owners.ts';
 import { emptyState, idText, notice, resourceLink, showFullTime, showSecond, table, toned } from '../html/show.ts';
 import { type Subjects, showSubject } from './approval-subjects.ts';
 import { actionGroups, actionText, detailText, isTechnical, recordText, recordTitle } from './audit-words.ts';
@@ -102,20 +103,13 @@ interface Known {
   subjects: Subjects;
 }
 
-const subjectPattern = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
-const subjectsIn = ({ resource_id, details }: AuditRecord): string[] => [
-  ...new Set(`${resource_id} ${JSON.stringify(details)}`.match(subjectPattern)),
-];
+const subjectsOf = ({ resource_id, details }: AuditRecord): string[] =>
+  subjectsIn(`${resource_id} ${JSON.stringify(details)}`);
 
-/** Reads the accounts and clients with these ids, as far as the person may see them. */
-async function readNamed(visit: PageRequest, ids: readonly string[]): Promise<Subjects> {
-  const accounts = await accountsBy(
-    visit,
-    ids.filter((id) => id.startsWith('acc_')),
-  );
-  const named = ids.filter((id) => id.startsWith('cli_')).map((client_id) => ({ client_id }));
-  return { accounts, originals: new Map(), clients: await readClients(visit, [...accounts.values(), ...named]) };
-}
+const readAbout = async (visit: PageRequest, ids: readonly string[]): Promise<Subjects> => ({
+  ...(await readNamed(visit, ids)),
+  originals: new Map(),
+});
 
 const isHit = ({ kind }: SearchHit): boolean => kind === 'client' || kind === 'account';
 
@@ -181,13 +175,13 @@ async function auditList(visit: PageRequest): Promise<List<Listed>> {
     return new Map([...found, ...(await readActorNames(visit, known, 'actor'))]);
   };
   const readKnown = async (rows: readonly AuditRecord[]): Promise<Known> => {
-    const [names, subjects] = await Promise.all([withNames(rows), readNamed(visit, rows.flatMap(subjectsIn))]);
+    const [names, subjects] = await Promise.all([withNames(rows), readAbout(visit, rows.flatMap(subjectsOf))]);
     return { names, subjects };
   };
   const [actor, subject] = [query.get('actor'), query.get('subject')];
   const chosen = {
     names: await withNames(actor === null ? [] : [{ actor }]),
-    subjects: await readNamed(visit, subject === null ? [] : [subject]),
+    subjects: await readAbout(visit, subject === null ? [] : [subject]),
   };
   const isChoosing = who.typed !== '' || (query.get('about')?.trim() ?? '') !== '';
   return {
@@ -206,7 +200,7 @@ async function auditList(visit: PageRequest): Promise<List<Listed>> {
     async complete(rows) {
       const { names, subjects } = await readKnown(rows);
       return rows.map((row) => {
-        const ids = subjectsIn(row);
+        const ids = subjectsOf(row);
         const accounts = ids.flatMap((id) => subjects.accounts.get(id) ?? []);
         const owners = [...ids, ...accounts.map(({ client_id }) => client_id)];
         const customers = [...new Set(owners)].flatMap((id) => subjects.clients.get(id) ?? []).map(clientName);
@@ -240,7 +234,7 @@ function records(
     all[0] ? [{ first: all[0], all }] : [],
   );
   const about = (all: readonly AuditRecord[]): Html[] => {
-    const ids = [...new Set(all.flatMap(subjectsIn))].filter(
+    const ids = [...new Set(all.flatMap(subjectsOf))].filter(
       (id) => subjects.accounts.has(id) || subjects.clients.has(id),
     );
     // The owner of an account is shown with it.

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { subjectsIn } from '#libs/contracts/ids.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
 import { checkOwnForm, ForeignForm, type PageRequest, requireVisit, sendPage, toSignIn } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
-import { accountsBy, readClients } from '../html/owners.ts';
+import { readNamed } from '../html/owners.ts';
 import { type Fact, facts, fieldWords, idLink, notice } from '../html/show.ts';
 import { type Cookies, maxSealedLength } from '../session/cookies.ts';
 import { createSealer } from '../session/seal.ts';
@@ -105,18 +106,11 @@ const gone = html`<p role="alert">There is no form to give back. One that is sen
 /** Fields of a form that no person has filled in. */
 const isHidden = (name: string): boolean =>
   /^(idempotency_key|etag|of|made_at|was_.*|shown_.*|list|others|found_for)$/.test(name);
-const ids = /\b(?:acc|cli)_[0-9a-f]{32}\b/g;
 
 /** Returns the accounts and clients that the form names, in its address too, as far as the person may see them. */
 async function readSubjects(visit: PageRequest, { url, fields }: Kept): Promise<ReadonlyMap<string, Fact>> {
   const named = [url, ...fields.filter(([name]) => !isHidden(name)).map(([, value]) => value)];
-  const found = [...new Set(named.flatMap((text) => text.match(ids) ?? []))];
-  const accounts = await accountsBy(
-    visit,
-    found.filter((id) => id.startsWith('acc_')),
-  );
-  const owned = found.filter((id) => id.startsWith('cli_')).map((client_id) => ({ client_id }));
-  const clients = await readClients(visit, [...accounts.values(), ...owned]);
+  const { accounts, clients } = await readNamed(visit, named.flatMap(subjectsIn));
   const subjects = new Map<string, Fact>();
   for (const { account_id, account_number, account_type, balance, currency } of accounts.values()) {
     const text = html`${idLink(account_id, account_number)}, ${account_type}, ${amountText(balance, currency)}`;
