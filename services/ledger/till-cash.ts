@@ -22,8 +22,9 @@ export function cashOf({ till_id }: Pick<Till, 'till_id'>, sums: readonly CashRo
   return state.cash;
 }
 
-/** Returns what these tills have taken and paid. */
+/** Returns what these tills have taken and paid; of no tills, without a query. */
 export async function readCash(client: Pick<Queries, 'query'>, ids: readonly string[]): Promise<CashRow[]> {
+  if (ids.length === 0) return [];
   const { rows } = await client.query<CashRow>(
     `select till_id, currency, direction, sum(amount_minor) as minor, count(*) as count from till_postings
      where till_id = any($1::uuid[]) group by till_id, currency, direction`,

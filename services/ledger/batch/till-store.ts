@@ -35,7 +35,7 @@ export async function lockTills(client: Queries, commands: SingleCommand[]): Pro
         order by actor, till_id for ${isAlone ? 'update' : 'share'}`,
       values: [actors, uuids(closed)],
     }),
-    closed.length > 0 ? readCash(client, closed) : [],
+    readCash(client, closed),
   ]);
   for (const row of rows) {
     const till = toTill(row);

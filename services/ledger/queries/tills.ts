@@ -30,14 +30,8 @@ export async function listTills(pool: Pool, { actor, status, ...page }: MessageD
 
 /** Adds to the open ones of these tills what they have taken so far. */
 async function withSums(pool: Pool, tills: readonly Till[]): Promise<Till[]> {
-  const open = tills.filter(({ closed_at }) => closed_at === null);
-  const sums =
-    open.length > 0
-      ? await readCash(
-          pool,
-          open.map(({ till_id }) => till_id),
-        )
-      : [];
+  const open = tills.flatMap(({ till_id, closed_at }) => (closed_at === null ? [till_id] : []));
+  const sums = await readCash(pool, open);
   return tills.map((till) => {
     if (till.closed_at !== null) return till;
     return { ...till, so_far: sumsSoFar({ till, cash: cashOf(till, sums) }) };

@@ -391,15 +391,20 @@ describe('a webhook', () => {
     expect(ofAccount.slice(0, 3)).toEqual([3, 1, 2]);
   });
 
+  /** A webhook of the bank or of a client, and an account of that client. */
+  const webhookOf = async (of: string, url: string, types: string[]) => {
+    const [client, account] = [newId('client'), newId('account')];
+    const by = of === 'the bank' ? {} : { bound_client_id: client };
+    await harness.take(opened(account, client));
+    return { client, account, by, ...(await harness.webhook(url, types, by)) };
+  };
+
   it.each(['the bank', 'a client'])(
     'of %s loses no event from outside a pause, however late it is stored, and gets only those of its last 10 s',
     async (of) => {
       // contract: webhooks-21
       const at = await receiver();
-      const [client, account] = [newId('client'), newId('account')];
-      const by = of === 'the bank' ? {} : { bound_client_id: client };
-      await harness.take(opened(account, client));
-      const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], by);
+      const { account, by, webhook_id } = await webhookOf(of, at.url, ['transaction.completed']);
       const event = (sequence: number, minute: number) =>
         completed(account, sequence, undefined, { time: minutesAgo(60 - minute) });
       const status = (to: 'Paused' | 'Active', minute: number) =>
@@ -424,10 +429,7 @@ describe('a webhook', () => {
     async (of) => {
       // contract: webhooks-21
       const at = await receiver();
-      const [client, account] = [newId('client'), newId('account')];
-      const by = of === 'the bank' ? {} : { bound_client_id: client };
-      await harness.take(opened(account, client));
-      const { webhook_id } = await harness.webhook(at.url, ['transaction.completed'], by);
+      const { account, by, webhook_id } = await webhookOf(of, at.url, ['transaction.completed']);
       await setStatus(webhook_id, 'Paused', minutesAgo(30), by);
       const requested = Date.now();
       const event = (sequence: number, ms: number) =>
@@ -448,10 +450,7 @@ describe('a webhook', () => {
   it.each(['the bank', 'a client'])(
     'of %s that is Paused is fed only what is old, and not at each event',
     async (of) => {
-      const [client, account] = [newId('client'), newId('account')];
-      const by = of === 'the bank' ? {} : { bound_client_id: client };
-      await harness.take(opened(account, client));
-      const { webhook_id } = await harness.webhook('https://receiver.example/', ['*'], by);
+      const { client, account, by, webhook_id } = await webhookOf(of, 'https://receiver.example/', ['*']);
       await setStatus(webhook_id, 'Paused', minutesAgo(30), by);
       const event = (minutes: number) => completed(account, 1, undefined, { time: minutesAgo(minutes) });
       const passed = async () => {
