@@ -24,7 +24,7 @@ export function isSearchable(name: MessageName): boolean {
 }
 
 /** Sums over all accounts, or over all that a person posted on a day. */
-const sums = new Set<MessageName>([
+export const sums = new Set<MessageName>([
   'list_balances',
   'get_trial_balance',
   'get_posting_statistics',

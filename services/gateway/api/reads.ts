@@ -3,7 +3,7 @@ import { bucketForKey, bucketOfId, isId, kindFromField } from '#libs/contracts/i
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
-import { isScan } from '#libs/contracts/searches.ts';
+import { isScan, sums } from '#libs/contracts/searches.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
@@ -78,8 +78,8 @@ async function ask(
   const { actor, boundClientId } = origin.caller;
   const send = async () => requireData(await forwarder.query(name, data as MessageData<MessageName>, key, origin));
   if (!isScan(name, data, boundClientId)) return send();
-  // The trial balance of a large bank takes seconds, and the dashboard shows it beside other sums.
-  return scans.run(name === 'get_trial_balance' ? `${actor} ${name}` : actor, send);
+  // The first page of a manager shows several sums, of which one may take seconds.
+  return scans.run(sums.has(name) ? `${actor} ${name}` : actor, send);
 }
 
 /** A read that is a single query with the ids of the path and the parameters. */

@@ -64,15 +64,13 @@ export type HandlerDependencies = RouteDependencies & ReadDependencies & { accep
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 const maxScans = 2;
-/** The first page of a manager needs three sums, also if it is loaded again and again. */
-const waitingScans = { max: 8, ms: 3000 };
-const tooManyScans = `at most ${maxScans} searches over all accounts may run at once, and ${waitingScans.max} wait for them; retry later or filter by account_id`;
+const tooManyScans = `at most ${maxScans} searches over all accounts, or sums of a kind, may run at once; retry later or filter by account_id`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = {
     ...given,
-    scans: new ConcurrencyLimit(maxScans, tooManyScans, waitingScans),
+    scans: new ConcurrencyLimit(maxScans, tooManyScans),
     acceptanceTimes: new FirstAcceptanceTimes(),
   };
   const planners = createPlanners(deps);
