@@ -105,13 +105,14 @@ export const signInEndpoints = {
 
 /**
  * The value of a record in the topic `sessions`, with its key, which a gateway's MAC covers with it. The key is either an access token's id (its SHA-256), or a person with
- * an OAuth client, all of whose tokens that were issued before `before` have ended. After `expires_at` these tokens have
- * expired in any case.
+ * an OAuth client, all of whose tokens that were issued before `before` have ended, and of those that were issued in the
+ * same second, all but `kept`. After `expires_at` these tokens have expired in any case.
  */
 export const endedTokenSchema = z.object({
   key: z.string(),
   expires_at: z.iso.datetime(),
   before: z.iso.datetime().optional(),
+  kept: z.string().optional(),
 });
 
 export const signInMeanings = {

@@ -71,6 +71,18 @@ it('a sign-in ends the earlier tokens of the person for that client, and no othe
   expect(elsewhere.isEnded(first)).toBe(true);
 });
 
+it('of two sign-ins in one second the last one published counts on all gateways', async () => {
+  const { make, testToken, deliver } = setUp();
+  const [here, elsewhere] = [make(), make()];
+  const [first, second] = [testToken('a'), testToken('b')];
+  await here.endEarlier(first);
+  await elsewhere.endEarlier(second);
+  for (const gateway of [here, elsewhere]) {
+    deliver(gateway);
+    expect([first, second].map(gateway.isEnded)).toEqual([true, false]);
+  }
+});
+
 it('a token is ended here although the broker does not accept the message', async () => {
   const { make, testToken } = setUp(() => Promise.reject(new Error('away')));
   const ended = make();

@@ -33,16 +33,20 @@ export function createEndedTokens({
   logger,
   now = Date.now,
 }: EndedTokensOptions) {
-  /** By the token's id or its owner. Tokens that were issued before `beforeMs` have ended. */
-  const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
-  const add = (key: string, beforeMs: number, expiresMs: number): void => {
+  /** By the token's id or its owner. Tokens issued before `beforeMs` have ended; times of issue are whole seconds. */
+  const ended = new Map<string, { beforeMs: number; expiresMs: number; kept: string | undefined }>();
+  const add = (key: string, beforeMs: number, expiresMs: number, kept?: string): void => {
     const nowMs = now();
     // Expired tokens are refused anyway.
     for (const [known, { expiresMs: until }] of ended) if (until <= nowMs) ended.delete(known);
     const known = ended.get(key);
-    if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });
+    if (expiresMs > nowMs && beforeMs >= (known?.beforeMs ?? -Infinity))
+      ended.set(key, { beforeMs, expiresMs, kept });
   };
-  const isEndedBy = (key: string, issuedMs: number): boolean => (ended.get(key)?.beforeMs ?? -Infinity) > issuedMs;
+  const isEndedBy = (key: string, { id, issuedMs }: AccessToken): boolean => {
+    const { beforeMs = -Infinity, kept } = ended.get(key) ?? {};
+    return issuedMs < beforeMs || (issuedMs === beforeMs && id !== kept);
+  };
   const publish = async (key: string, message: Omit<z.input<typeof endedTokenSchema>, 'key'>): Promise<void> => {
     await publisher.publish(
       {
@@ -64,14 +68,14 @@ export function createEndedTokens({
         return;
       }
       try {
-        const { key, expires_at, before } = endedTokenSchema.parse(JSON.parse(value.toString()));
+        const { key, expires_at, before, kept } = endedTokenSchema.parse(JSON.parse(value.toString()));
         if (key !== recordKey) throw new RangeError('it was signed for another key');
-        add(key, before === undefined ? Infinity : Date.parse(before), Date.parse(expires_at));
+        add(key, before === undefined ? Infinity : Date.parse(before), Date.parse(expires_at), kept);
       } catch (error) {
         logger.error({ err: error }, 'a message of the topic sessions cannot be read');
       }
     },
-    isEnded: ({ id, owner, issuedMs }: AccessToken): boolean => isEndedBy(id, issuedMs) || isEndedBy(owner, issuedMs),
+    isEnded: (token: AccessToken): boolean => isEndedBy(token.id, token) || isEndedBy(token.owner, token),
     /**
      * Ends a token: on this gateway at once, and on the others when they have read the message. Rejects with a
      * PublishError if the broker does not accept the message; on this gateway the token is ended nevertheless.
@@ -80,12 +84,12 @@ export function createEndedTokens({
       add(id, Infinity, expiresMs);
       await publish(id, { expires_at: new Date(expiresMs).toISOString() });
     },
-    /** Ends the tokens of the same person and OAuth client that were issued before this one. */
-    async endEarlier({ owner, issuedMs }: AccessToken): Promise<void> {
+    /** Ends the other tokens of the same person and OAuth client that were issued before this one or in the same second. */
+    async endEarlier({ id, owner, issuedMs }: AccessToken): Promise<void> {
       const expiresMs = issuedMs + maxLifetimeS * 1000;
-      add(owner, issuedMs, expiresMs);
+      add(owner, issuedMs, expiresMs, id);
       const expires_at = new Date(expiresMs).toISOString();
-      await publish(owner, { expires_at, before: new Date(issuedMs).toISOString() });
+      await publish(owner, { expires_at, before: new Date(issuedMs).toISOString(), kept: id });
     },
   };
 }
