@@ -43,7 +43,9 @@ describe('query parameters', () => {
         ? 'q=x&'
         : path.endsWith('/posting-statistics')
           ? 'currency=USD&'
-          : '';
+          : path.endsWith('/staff-names')
+            ? 'actors=key:x&'
+            : '';
     for (const [query, name] of [
       ['x=1', 'x'],
       ['x', 'x'],

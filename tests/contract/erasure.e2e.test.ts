@@ -110,18 +110,18 @@ describe('POST /admin/clients/:client_id/erasure', () => {
     expect(remaining.find(({ place }) => place === 'schema ledger')?.gone_at).toBeNull();
 
     expect(await verifyBooks()).toContain('the books balance');
-    const told = await readTopic(world.bank, 'clients');
-    expect(
-      told
-        .filter(({ headers }) => headers['ce_type'] === 'corebanking.client.erased.v1')
-        .map(({ value }) => JSON.parse(String(value))),
-    ).toEqual([
+    const erased = (await readTopic(world.bank, 'clients')).filter(
+      ({ headers }) => headers['ce_type'] === 'corebanking.client.erased.v1',
+    );
+    expect(erased.map(({ value }) => JSON.parse(String(value)))).toEqual([
       {
         client_id: client.client_id,
         client_type: 'Retail',
         erased_at: shown['erased_at'],
         actor: expect.stringMatching(/^jwt:/),
         request_channel: 'staff',
+        event_id: erased[0]?.headers['ce_id'],
+        event_type: 'corebanking.client.erased.v1',
       },
     ]);
   });

@@ -142,8 +142,13 @@ describe('bank republish', () => {
     // A process that starts again publishes the latest heads of the audit.
     const until = new Date().toISOString();
     const before = await readTopics(world.bank, [...eventTopics]);
+    // The heads of the audit are published by each process for itself, some seconds after their time.
     const own = (name: TopicName, read: typeof before) =>
-      byKey(read.get(name)?.filter(({ headers: { ce_time = '' } }) => ce_time >= since && ce_time < until));
+      byKey(
+        read
+          .get(name)
+          ?.filter(({ key, headers: { ce_time = '' } }) => key !== 'audit-chain' && ce_time >= since && ce_time < until),
+      );
     expect(Object.values(own('transactions', before)).flat()).toHaveLength(12);
 
     await Promise.all(world.bank.processes.map((process) => process.stop()));
