@@ -147,7 +147,9 @@ describe('bank republish', () => {
       byKey(
         read
           .get(name)
-          ?.filter(({ key, headers: { ce_time = '' } }) => key !== 'audit-chain' && ce_time >= since && ce_time < until),
+          ?.filter(
+            ({ key, headers: { ce_time = '' } }) => key !== 'audit-chain' && ce_time >= since && ce_time < until,
+          ),
       );
     expect(Object.values(own('transactions', before)).flat()).toHaveLength(12);
 

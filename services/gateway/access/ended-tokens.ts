@@ -40,8 +40,7 @@ export function createEndedTokens({
     // Expired tokens are refused anyway.
     for (const [known, { expiresMs: until }] of ended) if (until <= nowMs) ended.delete(known);
     const known = ended.get(key);
-    if (expiresMs > nowMs && beforeMs >= (known?.beforeMs ?? -Infinity))
-      ended.set(key, { beforeMs, expiresMs, kept });
+    if (expiresMs > nowMs && beforeMs >= (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs, kept });
   };
   const isEndedBy = (key: string, { id, issuedMs }: AccessToken): boolean => {
     const { beforeMs = -Infinity, kept } = ended.get(key) ?? {};
