@@ -269,9 +269,9 @@ test('the endpoints accept the request examples', async () => {
   const { app } = await testApp(({ name }) => ok(name === 'get_transaction' ? samples.transaction : samples.client), {
     tokens: hs256Tokens,
   });
-  // A token for each request, because signing out ends one.
-  const bearerHeaders = (jti: string) => ({
-    authorization: `Bearer ${hs256Token({ jti, scope: scopes.join(' ') })}`,
+  // A person for each request, because signing in ends earlier tokens, and signing out ends one.
+  const bearerHeaders = (sub: string) => ({
+    authorization: `Bearer ${hs256Token({ sub, scope: scopes.join(' ') })}`,
     'idempotency-key': 'k',
   });
   for (const [path, operations] of Object.entries<
