@@ -135,3 +135,14 @@ export function moneyText(decimal: string, currency: string | null): string {
 /** Formats an amount with its currency, if it is known. */
 export const amountText = (decimal: string, currency: string | null): string =>
   `${moneyText(decimal, currency)} ${currency ?? ''}`.trim();
+
+export interface MovedWord {
+  title: string;
+  way?: 'in' | 'out';
+}
+
+/** How movements of an account are called. The balance of a loan is what is owed: neither way is a gain of the customer. */
+export const movedWords = (accountNumber: string): { debit: MovedWord; credit: MovedWord } =>
+  accountNumber.startsWith('LOA-')
+    ? { debit: { title: 'Paid off' }, credit: { title: 'Lent' } }
+    : { debit: { title: 'Out', way: 'out' }, credit: { title: 'In', way: 'in' } };

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { AccountDays } from '#libs/contracts/statements.ts';
 import { plusDays } from '#libs/contracts/times.ts';
-import { amountText, dayText, moneyText } from '#libs/service/formats.ts';
+import { amountText, dayText, moneyText, movedWords } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { minorOf } from '../html/amounts.ts';
@@ -15,17 +15,6 @@ import { emptyState, loaded, numeric, table } from '../html/show.ts';
 const shownDays = 90;
 
 const daysUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/days`;
-
-export interface MovedWord {
-  title: string;
-  way?: 'in' | 'out';
-}
-
-/** How movements of an account are called. The balance of a loan is what is owed: neither way is a gain of the customer. */
-export const movedWords = (accountNumber: string): { debit: MovedWord; credit: MovedWord } =>
-  accountNumber.startsWith('LOA-')
-    ? { debit: { title: 'Paid off' }, credit: { title: 'Lent' } }
-    : { debit: { title: 'Out', way: 'out' }, credit: { title: 'In', way: 'in' } };
 
 /** The part of the account's page, which is loaded after it. */
 export const accountDays = (accountId: string): Html =>

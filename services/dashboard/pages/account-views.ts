@@ -5,7 +5,7 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { Entry } from '#libs/contracts/entries.ts';
 import { currencies, withdrawnOn } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import { amountText, moneyText, movedWords } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type ActorNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
@@ -35,7 +35,6 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
-import { movedWords } from './account-days.ts';
 import { clientName } from './client-views.ts';
 import { kindsFor, showReversed, transactionTitle } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';

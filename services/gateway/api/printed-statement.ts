@@ -7,6 +7,7 @@ import {
   dayEndingAt,
   dayText,
   moneyText,
+  movedWords,
   startOfDay,
   timeText,
   zoneText,
@@ -48,14 +49,15 @@ small { display: block; color: #444; }
 export function printedStatement({ statement, holder, created_at }: PrintedStatement): string {
   const { account_number, currency, opening_balance, closing_balance, credit_total, debit_total } = statement;
   const money = (decimal: string) => amountText(decimal, currency);
+  const { debit, credit } = movedWords(account_number);
   const facts: [name: string, value: string][] = [
     ['Account', `${account_number}, ${currency}`],
     ['Period', periodText(statement)],
     ['Times', zoneText()],
     ['Issued', timeText(created_at)],
     ['Opening balance', money(opening_balance)],
-    ['In', money(credit_total)],
-    ['Out', money(debit_total)],
+    [credit.title, money(credit_total)],
+    [debit.title, money(debit_total)],
     ['Closing balance', money(closing_balance)],
   ];
   return `<!doctype html>\n${
@@ -72,7 +74,7 @@ ${holder.length > 0 && html`<address class="holder" dir="auto">${holder.join('\n
 <h1>Account statement</h1>
 <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
 <table>
-<thead><tr><th>Posted</th><th>Details</th><th class="amount">Out</th><th class="amount">In</th><th class="amount">Balance</th></tr></thead>
+<thead><tr><th>Posted</th><th>Details</th><th class="amount">${debit.title}</th><th class="amount">${credit.title}</th><th class="amount">Balance</th></tr></thead>
 <tbody>
 ${sumRow('Opening balance', opening_balance, currency)}
 ${statement.entries.map(entryRow)}

@@ -88,6 +88,23 @@ test('a caller that accepts HTML gets the whole period on one page, with the ban
   await app.close();
 });
 
+test.each([
+  ['SAV-1234567897', 'In 30.00 USD Out 0.00 USD', 'Details Out In Balance'],
+  // The balance of a loan is what is owed.
+  ['LOA-1234567897', 'Lent 30.00 USD Paid off 0.00 USD', 'Details Paid off Lent Balance'],
+])('the page names the movements of %s', async (account_number, totals, columns) => {
+  const { app, keyHeader } = await testApp(({ name }) => {
+    if (name === 'get_account') return ok(samples.master);
+    if (name === 'get_client') return ok(samples.client);
+    return ok({ item: { ...page(1, 4, 3), account_number } });
+  });
+  const { payload } = await app.inject({ url, headers: { ...keyHeader(), ...asPage } });
+  const text = visibleText(payload);
+  expect(text).toContain(totals);
+  expect(text).toContain(columns);
+  await app.close();
+});
+
 test('where clocks are set back, the period and the entries of both hours are told apart', async () => {
   // contract: envelope-23
   setBankFormats({ timeZone: 'Europe/Berlin', locale: undefined });
