@@ -990,6 +990,21 @@ it('events that waited behind a refused one until they were deleted are told, by
   expect(told).toEqual([{ webhook_id, events: 5 }]);
 });
 
+it('those of a webhook of a client are counted where it finds them, although their account became known later, and only those that it may receive', async () => {
+  const [client, account] = [newId('client'), newId('account')];
+  const { webhook_id } = await harness.webhook('https://receiver.example/', ['*'], { bound_client_id: client });
+  const old = { time: new Date(Date.now() - (retentionDays + 1) * 86_400_000).toISOString() };
+  await harness.take(...Array.from({ length: 25 }, (_, i) => completed(account, i + 1, undefined, old)));
+  await harness.take(opened(account, client));
+  const later = Array.from({ length: 3 }, (_, i) => completed(account, i + 26, undefined, old));
+  const hidden = eventMessage('corebanking.transaction.account_not_found.v1', account, {} as never, old);
+  await harness.take(...later, hidden);
+  while (await feedAll(harness.pool));
+  const told: object[] = [];
+  while (await sweep(harness.pool, retentionDays, (expired) => void told.push(expired)));
+  expect(told).toEqual([{ webhook_id, events: 8 }]);
+});
+
 it('a feed whose next events are no longer kept has nothing more to do', async () => {
   const at = await receiver();
   await harness.webhook(at.url);

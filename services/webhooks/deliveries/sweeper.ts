@@ -31,10 +31,12 @@ const deleteEvents = (pool: Pool, retentionDays: number) =>
          delete from events where position = any(array(select position from old))
        ), expired as (
          select h.webhook_id, count(*)::int as events
-         from old join held_keys h on h.ordering_key = old.subject and h.position < old.position
-         join feeds f on f.feed_id = h.feed_id and f.until_time is null and f.position >= old.position and not f.pauses @> old.occurred_at
+         from old join held_keys h on h.ordering_key = old.subject
+         join feeds f on f.feed_id = h.feed_id and f.until_time is null and not f.pauses @> old.occurred_at
          join webhooks w on w.webhook_id = h.webhook_id
-         where exists (select from unnest(w.event_types) as t where old.type like replace(replace(t, '_', '\\_'), '*', '%'))
+         left join event_subjects s on s.subject = w.client_id and s.event_position = old.position
+         where case when w.client_id is null then old.position else s.position end between h.position + 1 and f.position
+           and exists (select from unnest(w.event_types) as t where old.type like replace(replace(t, '_', '\\_'), '*', '%'))
          group by h.webhook_id
        ) select (select count(*)::int from old) as deleted, webhook_id, events from (select) one left join expired on true`,
       [retentionDays],
