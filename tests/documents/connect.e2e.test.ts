@@ -6,18 +6,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { type Child, startChild } from '../../tools/local/child.ts';
-import { haveMaven, javaEnvironment } from '../../tools/local/kafka-jars.ts';
+import { javaEnvironment } from '../../tools/local/kafka-jars.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
+import { have } from '../support/programs.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Runs examples/connect with Apache's Kafka Connect and Debezium's JDBC sink, as docs/connect.md describes it. */
 const example = join(import.meta.dirname, '..', '..', 'examples', 'connect');
 
-if (!haveMaven() && process.env['CI_STRICT'] === '1') throw new Error('Kafka Connect needs Maven');
-if (!haveMaven()) console.warn('Kafka Connect is not tested: Maven is missing');
-
-describe.runIf(haveMaven())('Kafka Connect', () => {
+describe.runIf(have('Java', 'Maven'))('Kafka Connect', () => {
   const world = useBank();
   const { api } = world;
   const folder = mkdtempSync(join(tmpdir(), 'connect-'));

@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
-import { haveMaven } from '../../tools/local/kafka-jars.ts';
 import type { RestAccount, RestEntry, RestTransaction } from '../support/client.ts';
 import { caughtUp } from '../support/kafka.ts';
+import { have } from '../support/programs.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Runs the examples as readers start them, against a busy bank. The statement builder is also killed. */
@@ -167,7 +167,7 @@ describe.concurrent('examples', () => {
     ]);
   });
 
-  it.runIf(haveMaven())(
+  it.runIf(have('Java', 'Maven'))(
     'Java: receives every completed transaction, without gaps per account',
     async () => {
       const jars = mkdtempSync(join(tmpdir(), 'java-example-'));

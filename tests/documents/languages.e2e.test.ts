@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,8 +5,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runToEnd } from '../../tools/local/child.ts';
-import { haveMaven, javaVersion } from '../../tools/local/kafka-jars.ts';
 import type { RestTransaction } from '../support/client.ts';
+import { have } from '../support/programs.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
@@ -19,41 +18,39 @@ const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
 const examples = join(root, 'examples');
 
-const succeeds = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
-const hasJava = (javaVersion() ?? 0) >= 17;
-const hasPip = succeeds('python3', '-m', 'pip', '--version');
-
 interface Language {
   name: string;
   folder: string;
   start: [command: string, ...args: string[]];
   env?: Record<string, string>;
-  missing?: string;
+  isPossible: boolean;
 }
+const hasJava = have('Java', 'Maven');
 const languages: Language[] = [
   {
     name: 'Java',
     folder: 'java/client',
     start: ['java', '-cp', 'build/classes:build/jars/*', 'Caller'],
-    missing: hasJava && haveMaven() ? undefined : 'Java 17 and Maven',
+    isPossible: hasJava,
   },
   {
     name: 'Python',
     folder: 'python',
     start: ['python3', 'caller.py'],
     env: { PYTHONPATH: 'build' },
-    missing: hasJava && hasPip ? undefined : 'Java 17, and Python with pip',
+    isPossible: have('Java', 'Python'),
   },
   {
     name: 'Go',
     folder: 'go',
     start: ['build/caller'],
-    missing: succeeds('go', 'version') ? undefined : 'Go',
+    isPossible: have('Go'),
   },
   {
     name: 'TypeScript',
     folder: 'typescript',
     start: [process.execPath, 'caller.ts'],
+    isPossible: true,
   },
 ];
 
@@ -154,9 +151,8 @@ const generate = (folder: string): Promise<void> => {
 };
 
 /** All are generated at the same time; the examples run one after the other, because they stop the ledger. */
-const possible = languages.filter(({ missing }) => missing === undefined);
 beforeAll(() => {
-  for (const { folder } of possible) generate(folder).catch(() => undefined);
+  for (const { folder, isPossible } of languages) if (isPossible) generate(folder).catch(() => undefined);
 });
 
 const count = 1000;
@@ -177,10 +173,8 @@ afterAll(() => {
 });
 
 describe('a caller with a generated client', () => {
-  for (const { name, folder, start, env, missing } of languages) {
-    if (missing !== undefined && process.env['CI_STRICT'] === '1') throw new Error(`${name} needs ${missing}`);
-    if (missing !== undefined) console.warn(`${name} is not tested: ${missing} is missing`);
-    it.runIf(missing === undefined)(
+  for (const { name, folder, start, env, isPossible } of languages) {
+    it.runIf(isPossible)(
       `${name}: posts once through cut connections and a 502, waits after a 202, takes a refusal and an approval for what they are, pages, decodes exactly, and takes what it does not know`,
       async () => {
         await generate(folder);
@@ -243,7 +237,7 @@ describe('a caller with a generated client', () => {
     );
   }
 
-  it.runIf(hasJava && haveMaven())(
+  it.runIf(hasJava)(
     'C#: the client is generated, with amounts as decimal and the key as the first optional parameter (no .NET compiles it)',
     async () => {
       await generate('java/client');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
 import { expect, it } from 'vitest';
+import { have } from '../support/programs.ts';
 
 /** What other people's programs say of docs/openapi.json. Redocly's check is in tools/generate/openapi. */
 const file = join(import.meta.dirname, '..', '..', 'docs', 'openapi.json');
@@ -15,8 +16,7 @@ it('Spectral reports no problems in the OpenAPI document', async () => {
   expect(problems.map(({ code, message, path }) => [code, message, path.join('.')])).toEqual([]);
 }, 300_000);
 
-const hasGo = spawnSync('go', ['version']).status === 0;
-it.runIf(hasGo)(
+it.runIf(have('Go'))(
   'kin-openapi, with which Go programs read it, takes the OpenAPI document and its examples',
   () => {
     const cwd = join(import.meta.dirname, 'openapi-go');

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readerRole } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
+import { have } from '../support/programs.ts';
 import { together, useBank } from '../support/world.ts';
 
 /**
@@ -15,9 +16,8 @@ import { together, useBank } from '../support/world.ts';
  */
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
-const hasPip = spawnSync('python3', ['-c', 'import sys, pip; sys.exit(sys.version_info < (3, 10))']).status === 0;
 
-describe.runIf(hasPip)('the warehouse example', () => {
+describe.runIf(have('Python'))('the warehouse example', () => {
   const world = useBank();
   const { api } = world;
   const folder = mkdtempSync(join(tmpdir(), 'warehouse-'));

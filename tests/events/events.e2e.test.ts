@@ -62,13 +62,6 @@ const phone = newPhone();
 let patched: RestClient;
 let erased: RestClient;
 
-const published = async () =>
-  (
-    await world.sql(
-      'select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null',
-    )
-  ).length === 0;
-
 beforeAll(async () => {
   patched = await api.client({ ...personal, ussd_phone_number: phone, ussd_status: 'active' });
   erased = await api.client({ external_id: 'to-be-erased' });
@@ -112,7 +105,8 @@ beforeAll(async () => {
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
   await eventually(
-    async () => (await world.sql("select 1 from v_transactions where status = 'Pending'")).length === 0 && published(),
+    async () =>
+      (await world.sql("select 1 from v_transactions where status = 'Pending'")).length === 0 && world.isPublished(),
     20_000,
   );
   topics = await readTopics(world.bank, [...topicsOfEvents, ...topicsOfStaff]);

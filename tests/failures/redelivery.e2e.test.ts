@@ -72,12 +72,7 @@ async function liveThroughADay(): Promise<void> {
 
 async function settled(): Promise<void> {
   await Promise.all([caughtUp(world.bank, 'ledger'), caughtUp(world.bank, 'accounts')]);
-  await eventually(async () => {
-    const rows = await world.sql(
-      'select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null',
-    );
-    return rows.length === 0;
-  });
+  await eventually(world.isPublished);
 }
 
 describe('Every command consumed twice', () => {

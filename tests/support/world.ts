@@ -18,6 +18,8 @@ export interface World<B extends SharedBank = Bank> {
   gateway(index: number): Api;
   /** Returns the rows of a read-only query. */
   sql<T extends object = Record<string, unknown>>(text: string, values?: unknown[]): Promise<T[]>;
+  /** Reports whether ledger and accounts have published all their events. */
+  isPublished(): Promise<boolean>;
   expectBooksInOrder(): Promise<void>;
 }
 
@@ -58,6 +60,10 @@ function useWorld<B extends SharedBank>(start: () => Promise<B>, stop: (bank: B)
     gateway: createApi,
     async sql<T extends object>(text: string, values: unknown[] = []) {
       return (await world.pool.query<T & Record<string, unknown>>(text, values)).rows;
+    },
+    async isPublished() {
+      const unpublished = (schema: string) => `select from ${schema}.outbox_batches where published_at is null`;
+      return (await world.sql(`${unpublished('ledger')} union all ${unpublished('accounts')}`)).length === 0;
     },
     async expectBooksInOrder() {
       expect(await verifyBooks(world.pool)).toEqual([]);
