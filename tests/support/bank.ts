@@ -107,6 +107,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     dashboard: options.dashboards
       ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() }
       : undefined,
+    programs: required('TEST_PROGRAMS'),
     env: options.env,
   };
   const processes: TestProcess[] = [];

@@ -8,6 +8,7 @@ import { openLocalDir } from '../../tools/local/local-dir.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
 import { serveSharedBank } from './bank.ts';
+import { bundlePrograms } from './bundle.ts';
 import { startContainers } from './containers.ts';
 
 /** Two projects of one run share the servers. The first starts them, and the last one stops them. */
@@ -46,6 +47,7 @@ async function start(): Promise<() => Promise<void>> {
     const way = await startServers(join(dir, 'servers'), stops);
     console.log(`Test servers: ${way} (${((Date.now() - startedAt) / 1000).toFixed(1)} s)`);
     await startIssuer(dir, stops);
+    process.env['TEST_PROGRAMS'] = await bundlePrograms();
     process.env['TEST_SHARED_BANK'] = await serveSharedBank(stops);
     return stopAll;
   } catch (error) {

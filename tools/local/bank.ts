@@ -37,6 +37,8 @@ export type BankSettings = {
   dashboard?: { clientSecret: string; sessionSecret: string };
   /** The folder of another version of the project, whose programs are run; default: this one. */
   project?: string;
+  /** The folder of the services' programs, each in `<kind>.js`; default: their sources. */
+  programs?: string;
   /** Additional environment of the services. */
   env?: Record<string, string>;
 };
@@ -253,7 +255,8 @@ const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };
 /** Starts the process of one service without waiting until it is ready. */
 export function startService(spec: ServiceSpec, settings: BankSettings): Child {
   const project = settings.project ?? PROJECT;
-  const script = join(project, 'services', spec.kind, 'main.ts');
+  const { programs } = settings;
+  const script = programs ? join(programs, `${spec.kind}.js`) : join(project, 'services', spec.kind, 'main.ts');
   return startChild({
     name: spec.name,
     command: process.execPath,

@@ -1,0 +1,47 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const root = join(import.meta.dirname, '../..');
+const dir = join(root, 'node_modules/.cache/programs');
+const kinds = ['gateway', 'dashboard', 'ledger', 'accounts', 'webhooks'];
+
+/**
+ * Puts the modules of each service into few files, because a process that loads 600 to 1,000 of them needs twice the CPU time
+ * to start, and the tests start hundreds. Returns their folder. The code is the same and knows the folders it comes from;
+ * with NODE_OPTIONS=--enable-source-maps, which would cost what this saves, stack traces name its lines.
+ */
+export async function bundlePrograms(): Promise<string> {
+  const places = (file: string): Record<string, string> => ({
+    'import.meta.url': pathToFileURL(file).href,
+    'import.meta.dirname': dirname(file),
+    __dirname: dirname(file),
+  });
+  const bundle = await rolldown({
+    cwd: root,
+    platform: 'node',
+    input: Object.fromEntries(kinds.map((kind) => [kind, `services/${kind}/main.ts`])),
+    plugins: [
+      {
+        name: 'places',
+        transform: (code, file) => ({
+          code: code.replace(/\bimport\.meta\.(url|dirname)\b|\b__dirname\b/g, (name) =>
+            JSON.stringify(places(file)[name]),
+          ),
+          map: null,
+        }),
+      },
+    ],
+  });
+  const { output } = await bundle.generate({ format: 'esm', sourcemap: true, chunkFileNames: '[name].js' });
+  await bundle.close();
+  mkdirSync(dir, { recursive: true });
+  for (const part of output) {
+    const file = join(dir, part.fileName);
+    const content = part.type === 'chunk' ? part.code : String(part.source);
+    // Another run may be reading the same files.
+    if (!existsSync(file) || readFileSync(file, 'utf8') !== content) writeFileSync(file, content);
+  }
+  return dir;
+}
