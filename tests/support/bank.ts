@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isEventTopic, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
+import { isEventTopic, replyPartitions, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { replyPartition } from '#libs/kafka/request-reply/request-reply.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
 import { type MigrationTarget, migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
@@ -126,7 +127,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
       migrate({ ...target('ledger'), ...ledgerMigrations }, silent),
       migrate({ ...target('accounts'), ...accountsMigrations }, silent),
       options.webhooks ? migrate({ ...target('webhooks'), ...webhooksMigrations }, silent) : undefined,
-      createTopics(settings),
+      createTopics(settings, options.gateways ?? 1),
     ]);
     const specs = await serviceSpecs(options, dir);
     processes.push(...specs.map((spec) => testProcess(spec, settings)));
@@ -220,6 +221,8 @@ function find(processes: BankProcess[], name: string): BankProcess {
   return found;
 }
 
+const processName = (kind: ServiceKind, n: number) => (n === 1 ? kind : `${kind}-${n}`);
+
 async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceSpec[]> {
   const counts: [ServiceKind, number][] = [
     ['ledger', options.ledgers ?? 1],
@@ -231,7 +234,7 @@ async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceS
   const specs: ServiceSpec[] = [];
   for (const [kind, count] of counts) {
     for (let n = 1; n <= count; n++) {
-      const name = n === 1 ? kind : `${kind}-${n}`;
+      const name = processName(kind, n);
       const port = kind === 'gateway' || kind === 'dashboard' ? await freePort() : undefined;
       const gateway = specs.filter((spec) => spec.kind === 'gateway')[n - 1];
       const apiUrl = kind === 'dashboard' ? `http://127.0.0.1:${gateway?.port}` : undefined;
@@ -292,18 +295,22 @@ async function makeKey(settings: BankSettings): Promise<string> {
 }
 
 /**
- * Topics of events have few partitions, because each costs the broker 15 ms of CPU and no test addresses them by
- * number.
+ * Topics of events have few partitions, and the topic of replies only those up to the last one that a gateway reads,
+ * because each costs the broker 15 ms of CPU and no test addresses others by number.
  */
-async function createTopics(settings: BankSettings): Promise<void> {
+async function createTopics(settings: BankSettings, gateways: number): Promise<void> {
   const config = topicsConfig.parse({
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     REPLICATION_FACTOR: '1',
     ...settings.env,
   });
+  const read = Array.from({ length: gateways }, (_, i) =>
+    replyPartition(processName('gateway', i + 1), replyPartitions),
+  );
   const specs = (Object.keys(topics) as TopicName[]).map((name) => {
     const spec = topicSpec(name, config);
+    if (name === 'replies') return { ...spec, partitions: Math.max(...read) + 1 };
     return isEventTopic(name) ? { ...spec, partitions: Math.min(spec.partitions, 2) } : spec;
   });
   await ensureTopics(createTestKafka(settings), specs);

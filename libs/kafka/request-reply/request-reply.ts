@@ -55,6 +55,10 @@ const sweepMs = 20;
 /** The number of timed-out requests whose topics are remembered. The oldest are forgotten first. */
 const maxGivenUp = 20_000;
 
+/** Returns the partition of `partitions` in which the process with this name receives its replies. */
+export const replyPartition = (instance: string, partitions: number): number =>
+  (murmur2(instance) & 0x7fffffff) % partitions;
+
 /**
  * Request-reply over Kafka that loses no replies during rollouts: every process reads one partition of the
  * shared reply topic without a consumer group, so other processes do not affect it. The replier sends to the
@@ -78,7 +82,7 @@ export class Requester {
   constructor(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions) {
     this.#publisher = publisher;
     this.#options = { maxPending: 10_000, onLate: () => undefined, ...options };
-    this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
+    this.#partition = replyPartition(options.instance, options.partitions);
     const { topic, logger } = options;
     this.#reader = new PartitionReader(kafka, {
       topic,
