@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -5,8 +6,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * The kinds run one after the other. `unit*` (*.test.ts) needs no servers; `integration*` (*.int.test.ts), and `e2e*`
  * (*.e2e.test.ts, complete banks of several processes) get a real Kafka and Postgres from
  * tests/support/global-setup.ts. The numbers of workers suit two cores: three end-to-end files, which start their own
- * processes, use both of them all the time, and three integration files only half, because they wait for sessions and
- * leases to end.
+ * processes, use both of them all the time, and five integration files only half of them, because they wait for sessions
+ * and leases to end.
  *
  * Modules are loaded once per worker, because loading them for each file took most of the time of most files.
  */
@@ -15,7 +16,9 @@ const shared = {
   hookTimeout: 120_000,
   pool: 'forks',
   isolate: false,
-  env: { NODE_ENV: 'test' },
+  // Node loads the sources itself, as it does in production, and each worker gets them compiled from the first.
+  experimental: { viteModuleRunner: false },
+  env: { NODE_ENV: 'test', NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node-compile-cache` },
 } as const;
 const servers = ['tests/support/global-setup.ts'];
 const exclude = ['**/node_modules/**', '**/.local/**'];
@@ -31,10 +34,11 @@ const e2e = {
 const unit = { ...shared, maxWorkers: 2, maxConcurrency: 24, sequence: { groupOrder: 1 } } as const;
 const integration = {
   ...shared,
+  testTimeout: 120_000,
   globalSetup: servers,
   // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24 warns about.
   execArgv: ['--disable-warning=TimeoutNegativeWarning'],
-  maxWorkers: 5,
+  maxWorkers: 6,
   sequence: { groupOrder: 2 },
 };
 /** These files need processes of their own: kafkajs is as published in some and patched in others, or they change the environment. */
@@ -54,17 +58,29 @@ const stories = [
  * vitest knows durations only after a first run, and starts with the largest files until then.
  */
 const longest = [
+  'tests/dashboard/tasks',
+  'tools/local/start',
   'tests/dashboard/',
   'tests/documents/',
   'tests/failures/',
-  'tools/local/start',
   'tests/contract/webhooks',
   'tests/attacks/audit',
+  'clients/consumer/examples',
+  'libs/postgres/outbox/relay',
+  'services/webhooks/deliveries/deliveries',
+  'clients/consumer/members',
+  'tests/events/late-copies',
+  'libs/kafka/consume/consume',
+  'tools/local/refused-starts',
+  'services/ledger/verify/verify-events',
+  'clients/consumer/',
 ];
 
+/** The files of the shared bank are last and together, because even an idle bank takes a tenth of a core. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
+      if (readFileSync(moduleId, 'utf8').includes('useSharedBank(')) return longest.length + 1;
       const found = longest.findIndex((path) => moduleId.includes(path));
       return found < 0 ? longest.length : found;
     };
