@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** Sends requests.http with httpYac, which it is written for, in the version that it names. */
 const file = join(import.meta.dirname, '../../requests.http');
 const text = readFileSync(file, 'utf8');
 const [, version = ''] = /httpyac@(\S+)/.exec(text) ?? [];
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-httpyac-'));
-const world = useBank();
+const world = useSharedBank();
 
 beforeAll(() => {
   execFileSync('npm', ['install', '--prefix', dir, '--no-audit', '--prefer-offline', `httpyac@${version}`], {
