@@ -27,7 +27,11 @@ let fetches = 0;
 const server = createServer((request, response) => {
   fetches += 1;
   if (away) return void request.socket.destroy();
-  response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: published }));
+  // A busy machine would reuse a connection at the moment when the server closes it.
+  response
+    .setHeader('connection', 'close')
+    .setHeader('content-type', 'application/json')
+    .end(JSON.stringify({ keys: published }));
 });
 let url = '';
 
