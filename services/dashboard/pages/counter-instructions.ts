@@ -167,14 +167,14 @@ export const explainRefusal = (code: string): string =>
     ? 'A second person must approve this: enter it by itself, at the counter.'
     : refusalText(code, {});
 
-/** Reports whether money of this kind can be moved between `account` and this other account. Pure. */
+/** Reports whether `other` can be meant where money of this kind is moved between `account` and another account. Pure. */
 export function isPossible(kind: CounterKind, account: Account, other: Account): boolean {
   const isLoan = other.account_type === 'Loan';
   return (
     other.account_id !== account.account_id &&
     other.currency === account.currency &&
     other.status === 'Active' &&
-    (kind === 'transfer' || isLoan !== (account.account_type === 'Loan'))
+    (kind === 'transfer' ? !isLoan : isLoan !== (account.account_type === 'Loan'))
   );
 }
 

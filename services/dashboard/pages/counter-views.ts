@@ -7,7 +7,7 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankBranch, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText } from '../html/actors.ts';
-import { sumText } from '../html/amounts.ts';
+import { minorOf, sumText } from '../html/amounts.ts';
 import {
   amountField,
   descriptionField,
@@ -22,6 +22,7 @@ import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
 import {
+  type Column,
   desk,
   facts,
   idLink,
@@ -76,6 +77,23 @@ export function startForm(q: string, isFound = false): Html {
 <p><a href="${counterUrl}/batches">Many payments at once, from a file</a></p>`;
 }
 
+const customerName: Column<Owned> = {
+  title: 'Customer',
+  show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>`,
+};
+const phone: Column<Owned> = { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' };
+const type: Column<Owned> = { title: 'Type', show: ({ account }) => account.account_type };
+
+/** What can be taken from an account, or is owed on a loan. */
+const amountOf = (account: Account): string =>
+  account.account_type === 'Loan' ? account.balance : availableBalance(account);
+const askedAmount: Column<Owned> = numeric('Available, or owed', ({ account }) =>
+  amountText(amountOf(account), account.currency),
+);
+/** Orders accounts of one currency. */
+const largestFirst = (one: Account, other: Account): number =>
+  minorOf(amountOf(one), one.currency) < minorOf(amountOf(other), other.currency) ? 1 : -1;
+
 /** Accounts in the order in which customers ask for them. */
 const asAskedFor = ({ account: { status, account_type } }: Owned): number =>
   (status === 'Active' ? 0 : 10) + ['Current', 'Checking', 'Savings', 'Loan'].indexOf(account_type);
@@ -96,17 +114,15 @@ export function choiceTable(found: readonly Owned[], { scopes }: Person, why: Re
     'Accounts',
     [
       { title: 'Account', show: (row) => html`<strong>${target(row)}</strong>` },
-      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
-      { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
-      { title: 'Type', show: ({ account }) => account.account_type },
+      customerName,
+      phone,
+      type,
       {
         title: 'Status',
         show: ({ account: { account_id, status } }) =>
           html`${pill(status)}${why.has(account_id) && html`<br><span class="quiet text">${why.get(account_id)}</span>`}`,
       },
-      numeric('Available, or owed', ({ account }) =>
-        amountText(account.account_type === 'Loan' ? account.balance : availableBalance(account), account.currency),
-      ),
+      askedAmount,
     ],
     rows,
     '',
@@ -183,15 +199,20 @@ function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
   const { account } = owned;
   const likely = siblings.filter((one) => isPossible(kind, account, one));
   const [only] = likely;
-  // A repayment is between accounts of one customer, of whom there is usually one loan.
-  const isChosen = kind === 'repayment' && likely.length === 1 && only && !parts.values.has('other_number');
-  const values = isChosen ? new URLSearchParams({ other_number: only.account_number }) : parts.values;
   const name = 'other_number';
+  const values = new URLSearchParams(parts.values);
+  // A repayment is between accounts of one customer, of whom there is usually one loan.
+  if (kind === 'repayment' && likely.length === 1 && only && !values.has(name)) values.set(name, only.account_number);
+  const own = kind === 'repayment' && likely.length > 1 && !found ? likely.toSorted(largestFirst) : [];
+  // The account that was entered is shown where it can be chosen. Money comes from where most of it is.
+  const entered = own.find(({ account_number }) => account_number === values.get(name));
+  const chosen = entered ?? (account.account_type === 'Loan' && !values.get(name) ? own[0] : undefined);
+  if (entered) values.delete(name);
   const label = account.account_type === 'Loan' ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account';
   const other: Field = {
     name,
-    label,
-    isRequired: true,
+    label: own.length > 0 ? 'Or another account' : label,
+    isRequired: own.length === 0,
     maxLength: 255,
     suggestions: 'siblings',
     hint: 'Account number or its digits, phone number, or words of a name.',
@@ -200,27 +221,32 @@ function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
   if (!hasOther(kind)) return showFields([amount, referenceField, texts, ...valueDate], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
-  return html`${found && choose(found, account, values.get(name) ?? '')}${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
+  const rows = own.map((one) => ({ account: one, owner: parts.owned.owner }));
+  return html`${found && choose(found, account, values.get(name) ?? '')}${rows.length > 0 && accountChoice(label, rows, [type, askedAmount], '', chosen)}${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
 /** The accounts that were found for `q`, the customer's own first. Another word can still be typed. */
 function choose({ rows, isCut }: FoundAccounts, { client_id }: Account, q: string): Html {
   const isOther = ({ account }: Owned) => Number(account.client_id !== client_id);
-  const sorted = rows.toSorted((one, other) => isOther(one) - isOther(other));
-  const radio = (row: Owned) =>
-    html`<label><input type="radio" name="chosen" value="${row.account.account_number}"${row === sorted[0] && html` autofocus`}> ${row.account.account_number}</label>`;
+  const sorted = rows.toSorted((one, other) => isOther(one) - isOther(other) || asAskedFor(one) - asAskedFor(other));
   return html`${notice('info', html`<strong>Several accounts match.</strong> Choose one, or enter more of the name.${isCut && ' More customers match than these.'}`)}
-<input type="hidden" name="found_for" value="${q}">${table<Owned>(
-    'Accounts that match',
-    [
-      { title: 'Account', show: radio },
-      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && clientName(owner)}</span>` },
-      { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
-      { title: 'Type', show: ({ account }) => account.account_type },
-    ],
-    sorted,
-    '',
-  )}`;
+${accountChoice('Accounts that match', sorted, [customerName, phone, type], q)}`;
+}
+
+/**
+ * Rows of which one can be chosen instead of what is typed, which is `q` until then. The first has the focus if none is
+ * chosen.
+ */
+function accountChoice(
+  title: string,
+  rows: readonly Owned[],
+  columns: readonly Column<Owned>[],
+  q: string,
+  chosen?: Account,
+): Html {
+  const radio = (row: Owned) =>
+    html`<label><input type="radio" name="chosen" value="${row.account.account_number}"${row.account === chosen && html` checked`}${!chosen && row === rows[0] && html` autofocus`}> ${row.account.account_number}</label>`;
+  return html`<input type="hidden" name="found_for" value="${q}">${table<Owned>(title, [{ title: 'Account', show: radio }, ...columns], rows, '')}`;
 }
 
 export interface SummaryParties {

@@ -445,18 +445,32 @@ describe('to change a summary', () => {
 describe('the other account', () => {
   const third = `acc_${'e'.repeat(32)}`;
   const accounts = () => {
-    const [loan, checking] = [ids.other, third].map((id) => ({ ...samples.master, account_id: id }));
     const items = [
-      { ...loan, account_number: 'LOA-2', account_type: 'Loan' },
-      { ...checking, account_number: 'CHK-3', account_type: 'Checking' },
-    ];
+      [ids.other, 'LOA-2', 'Loan'],
+      [`acc_${'f'.repeat(32)}`, 'SAV-4', 'Savings'],
+      [third, 'CHK-3', 'Checking'],
+    ].map(([account_id, account_number, account_type]) => ({
+      ...samples.master,
+      account_id,
+      account_number,
+      account_type,
+    }));
     answers['list_accounts'] = ok({ items });
     answers['list_clients'] = ok({ items: [samples.client] });
     answers['get_account'] = ({ account_id }) =>
       ok(items.find((one) => one.account_id === account_id) ?? samples.master);
     answers['get_ledger_accounts'] = ({ account_ids }) =>
-      ok((account_ids as string[]).map((id) => ({ ...ledgers[ids.other], account_id: id })));
+      ok(
+        (account_ids as string[]).map((id) => {
+          const amount = id === third ? '1000.00' : '300.00';
+          return { ...ledgers[ids.other], account_id: id, balance: amount, available_balance: amount };
+        }),
+      );
   };
+  const radios = (body: string) =>
+    [...body.matchAll(/type="radio" name="chosen" value="([^"]+)"( autofocus| checked)?>/g)].map((found) =>
+      found.slice(1),
+    );
 
   it('is found by name, and is the only possible one of that customer', async () => {
     accounts();
@@ -468,6 +482,45 @@ describe('the other account', () => {
     expect([unknown.statusCode, unknown.body.includes('No account was found for “nobody”')]).toEqual([400, true]);
   });
 
+  it('is no loan of those that match a transfer, and what is paid to one by its number is called a repayment', async () => {
+    accounts();
+    answers['search_records'] = ok([hit('account', ids.other)]);
+    const { answer: named } = await entered('transfer', { amount: '5', other_number: 'otieno' });
+    expect([named.statusCode, visibleText(named.body).includes('For a loan, use Loan repayment.')]).toEqual([
+      400,
+      true,
+    ]);
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      ok({ account_id: ids.other, account_number, balance: '1', currency: 'USD' });
+    const { answer, get } = await entered('transfer', { amount: '5', other_number: 'LOA-2' });
+    const summary = (await get(answer.headers.location ?? '')).body;
+    expect(summary).toContain('Loan repayment: is this right?');
+    expect(visibleText(summary)).toContain('Repay 5.00 USD');
+    expect(summary).toContain(`${url}/${ids.account}/repayment?of=`);
+  });
+
+  it('that pays a loan is the one of the customer with most money, unless another is chosen', async () => {
+    accounts();
+    const { get, post, session } = made.signedIn(teller);
+    const form = (await get(`${url}/${ids.other}/repayment`)).body;
+    expect(radios(form)).toEqual([
+      ['CHK-3', ' checked'],
+      ['SAV-4', undefined],
+    ]);
+    expect(form).toMatch(/name="amount"[^>]* autofocus/);
+    expect(form).not.toMatch(/name="other_number"[^>]* required/);
+    const typed = { csrf_token: session.csrf, other_number: '', found_for: '', chosen: 'SAV-4' };
+    const wrong = (await post(`${url}/${ids.other}/repayment`, { ...typed, amount: 'x' })).body;
+    expect(radios(wrong)).toEqual([
+      ['CHK-3', undefined],
+      ['SAV-4', ' checked'],
+    ]);
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      ok({ account_id: `acc_${'f'.repeat(32)}`, account_number, balance: '1', currency: 'USD' });
+    const { headers } = await post(`${url}/${ids.other}/repayment`, { ...typed, amount: '5' });
+    expect(visibleText((await get(headers.location ?? '')).body)).toContain('From SAV-4 , Savings');
+  });
+
   it('is chosen if several match, with the amount kept; the only loan of the customer is chosen already', async () => {
     accounts();
     answers['search_records'] = ok([hit('client', ids.client)]);
@@ -477,7 +530,10 @@ describe('the other account', () => {
     expect(answer.body).toContain('name="other_number" value="700000001"');
     expect(visibleText(answer.body)).toMatch(/Several accounts match\. .* CHK-3 x \+254700000001 Checking/);
     expect(answer.body).not.toContain('aria-invalid');
-    expect([...answer.body.matchAll(/type="radio" name="chosen" value="([^"]+)"( autofocus)?>/g)].length).toBe(2);
+    expect(radios(answer.body)).toEqual([
+      ['CHK-3', ' autofocus'],
+      ['SAV-4', undefined],
+    ]);
     expect(visibleText(answer.body)).not.toContain('More customers match');
     // What is typed instead counts, not what was chosen for another word.
     const found_for = '700000001';

@@ -75,7 +75,8 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
         if (before?.status === 'Completed') return showPosted(kind, before.hit);
         if (before?.status === 'Pending')
           return { redirectTo: `${confirmation.address}/outcome?${new URLSearchParams({ of: of ?? '' })}` };
-        const values = changed ? valuesOf(changed) : sent;
+        const values = new URLSearchParams(changed ? valuesOf(changed) : sent);
+        if (values.has('found_for')) values.set('other_number', readOther(values));
         // It may be confirmed already without being found: with the same key, it is posted once. A refusal is stored under it.
         if (changed && !before) values.set('idempotency_key', changed.idempotency_key);
         return showForm(visit, kind, await readOwnedAccount(visit, visit.id), values, wrong);
@@ -145,12 +146,22 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
     ...(effective_date !== undefined && { effective_date }),
     idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     ...(other && {
+      // What is paid to a loan is a repayment on its summary and its receipt.
+      kind: other.account.account_type === 'Loan' ? 'repayment' : kind,
       other_id: other.account.account_id,
       other_number: other.account.account_number,
       from_other: kind === 'repayment' && account.account_type === 'Loan',
     }),
   };
   return instructions.summarise(instruction);
+}
+
+/** Returns what the person typed for the other account, or the number that they chose of those found for it. */
+function readOther(fields: URLSearchParams): string {
+  const [typed = '', chosen = '', before] = ['other_number', 'chosen', 'found_for'].map((name) =>
+    fields.get(name)?.trim(),
+  );
+  return (typed === before && chosen) || typed;
 }
 
 /**
@@ -162,16 +173,17 @@ async function findOther(
   kind: CounterKind,
   account: Account,
 ): Promise<{ account: Account } | { wrong: string } | { found: FoundAccounts }> {
-  const [typed, chosen] = ['other_number', 'chosen'].map((name) => visit.fields.get(name)?.trim() ?? '');
-  // What was chosen is of what was looked for before.
-  const q = (typed === visit.fields.get('found_for')?.trim() && chosen) || (typed ?? '');
+  const q = readOther(visit.fields);
   if (q !== '' && !accountNumber.test(q)) {
     const { rows = [], isCut = false } = (await findAccounts(visit, q)) ?? {};
     const possible = rows.filter((row) => isPossible(kind, account, row.account));
     const [only] = possible;
     if (possible.length > 1) return { found: { rows: possible, isCut } };
     if (rows.length === 0) return { wrong: `No account was found for “${q}”. Check the number or the name.` };
-    if (!only) return { wrong: `“${q}” has no other active account in ${account.currency} for this.` };
+    if (!only)
+      return {
+        wrong: `“${q}” has no other active account in ${account.currency} for this.${kind === 'transfer' ? ' For a loan, use Loan repayment.' : ''}`,
+      };
     return { account: only.account };
   }
   const found = await findCounterpart(visit.api, q, account);

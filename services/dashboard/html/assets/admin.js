@@ -43,8 +43,9 @@ const chosen = document.querySelector('main [autofocus]');
 const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main [data-next]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
 if (field && !chosen && location.hash === '' && field.getBoundingClientRect().bottom <= innerHeight) field.focus();
 
-// Enter in a select sends the form, as in every other field.
+// Enter in a select sends the form, as in every other field. On a choice that has the focus it takes that one.
 document.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && event.target.matches('main [type="radio"]')) event.target.checked = true;
   if (event.key !== 'Enter' || !event.target.matches('form select')) return;
   event.preventDefault();
   event.target.form.requestSubmit();
