@@ -1,4 +1,5 @@
 import { plainMoney } from '#libs/contracts/money.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
 import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts';
 
 /** The bank's name and address and its formats of times and amounts, set once per process. */
@@ -146,3 +147,23 @@ export const movedWords = (accountNumber: string): { debit: MovedWord; credit: M
   accountNumber.startsWith('LOA-')
     ? { debit: { title: 'Paid off' }, credit: { title: 'Lent' } }
     : { debit: { title: 'Out', way: 'out' }, credit: { title: 'In', way: 'in' } };
+
+type Posting = Pick<Transaction, 'transaction_type' | 'reverses_transaction_id'>;
+
+/** Returns what a transaction is called, and that it is a reversal if it is one. */
+export const transactionTitle = ({ transaction_type, reverses_transaction_id }: Posting): string =>
+  `${reverses_transaction_id === undefined ? '' : 'Reversal of '}${transaction_type === 'Loan Payment' ? 'Loan repayment' : transaction_type}`;
+
+/** Returns what an entry of this account is called: `Transfer to`, if the other account and its owner follow. */
+export function movementTitle(
+  entry: Posting & Pick<Transaction, 'direction' | 'counterparty_account_id'>,
+  accountNumber: string,
+): string {
+  const title = transactionTitle(entry);
+  if (entry.counterparty_account_id === undefined) return title;
+  // A loan is only repaid, which debits it. A reversal has the opposite direction of what it reverses.
+  const isFrom =
+    accountNumber.startsWith('LOA-') ||
+    (entry.direction === 'credit') !== (entry.reverses_transaction_id !== undefined);
+  return `${title} ${isFrom ? 'from' : 'to'}`;
+}

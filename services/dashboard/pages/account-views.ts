@@ -5,7 +5,7 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { Entry } from '#libs/contracts/entries.ts';
 import { currencies, withdrawnOn } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
-import { amountText, moneyText, movedWords } from '#libs/service/formats.ts';
+import { amountText, moneyText, movedWords, movementTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type ActorNames, showActor } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
@@ -36,7 +36,7 @@ import {
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
-import { kindsFor, showReversed, transactionTitle } from './counter-instructions.ts';
+import { kindsFor, showReversed } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';
 import type { WithParties } from './parties.ts';
@@ -84,12 +84,9 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
 
 /** The other account of a posting, after the name of its owner if that is known. */
 function showCounterparty(row: WithParties<EntryLine>): Html {
-  const { counterparty_account_id: id, counterparty_account_number: number, other, direction } = row;
+  const { counterparty_account_id: id, counterparty_account_number: number, other } = row;
   if (id === undefined) return html``;
-  // On a loan, money that comes in is a debit, too.
-  const isPlain = row.transaction_type !== 'Transfer' || row.reverses_transaction_id !== undefined;
-  const way = isPlain ? '' : direction === 'debit' ? 'to ' : 'from ';
-  return html` ${way}${other?.customer && `${other.customer}, `}${idLink(id, number)}`;
+  return html` ${other?.customer && `${other.customer}, `}${idLink(id, number)}`;
 }
 
 /** The latest entries with the balance after each, which customers ask about most. */
@@ -110,7 +107,7 @@ export function movementTable(
         title: 'What',
         show: (row) => {
           const said = row.description ?? row.reference;
-          return html`${transactionTitle(row)}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
+          return html`${movementTitle(row, accountNumber)}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
         },
       },
       numeric(debit.title, (row) => amount(row, 'debit'), debit.way),

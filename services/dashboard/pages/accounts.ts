@@ -6,7 +6,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import { currencies, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
-import { amountText } from '#libs/service/formats.ts';
+import { amountText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
@@ -45,7 +45,6 @@ import {
   whyText,
 } from './account-views.ts';
 import { clientName } from './client-views.ts';
-import { transactionTitle } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';

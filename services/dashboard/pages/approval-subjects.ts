@@ -4,14 +4,13 @@ import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
-import { amountText, fullTimeText } from '#libs/service/formats.ts';
+import { amountText, fullTimeText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { inTurns, known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readNamed } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
 import { clientName } from './client-views.ts';
-import { transactionTitle } from './counter-instructions.ts';
 
 /** The accounts, customers, and amounts that approvals are about, as far as the person may see them. */
 

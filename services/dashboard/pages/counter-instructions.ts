@@ -82,13 +82,6 @@ export const idOfPosting = (posting: Transaction | Transfer): string =>
     ? posting.transfer_id
     : (posting as Transaction).transaction_id;
 
-/** Returns the type of a transaction, and that it is a reversal if it is one. */
-export const transactionTitle = ({
-  transaction_type,
-  reverses_transaction_id,
-}: Pick<Transaction, 'transaction_type' | 'reverses_transaction_id'>): string =>
-  reverses_transaction_id === undefined ? transaction_type : `Reversal of ${transaction_type}`;
-
 /** Marks what was reversed, with a link to its reversal. */
 export const showReversed = ({
   reversed_by_transaction_id: reversal,

@@ -7,7 +7,7 @@ import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText } from '#libs/service/formats.ts';
+import { amountText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, inTurns, known } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
@@ -31,7 +31,6 @@ import {
   moneyDirection,
   refusalText,
   toRequest,
-  transactionTitle,
   valueDateRefusals,
 } from './counter-instructions.ts';
 import {

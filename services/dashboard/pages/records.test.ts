@@ -538,12 +538,14 @@ describe('accounts', () => {
     expect(body).toMatch(
       /Transfer from Landlord &lt;b&gt;, <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/,
     );
-    // Without a direction, where it could be misread; without a name that the person may not see.
+    // Without a name that the person may not see.
     const without = async (changes: object, scopes = everything) => {
       answers['list_entries'] = ok({ items: [{ ...line, ...changes }] });
       return (await made.signedIn(scopes).get(account)).body;
     };
-    expect(await without({ transaction_type: 'Loan Payment' })).toContain('Loan Payment Landlord &lt;b&gt;, <a');
+    const repaid = { transaction_type: 'Loan Payment', direction: 'debit' };
+    expect(await without(repaid)).toContain('Loan repayment to Landlord &lt;b&gt;, <a');
+    expect(await without({ reverses_transaction_id: ids.transaction })).toContain('Reversal of Transfer to Landlord');
     expect(await without({ direction: 'debit' })).toContain('Transfer to Landlord');
     expect(await without({}, 'accounts:read transactions:read')).toMatch(/Transfer from <a href="[^"]+">CHK-77/);
     expect(body).toContain('<strong>25.00</strong>');

@@ -4,7 +4,15 @@ import { currencies, plainMoney } from '#libs/contracts/money.ts';
 import type { Timeline } from '#libs/contracts/timeline.ts';
 import { type Transaction, transactionStatus, transactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankTime, type MovedWord, moneyText, movedWords, zoneText } from '#libs/service/formats.ts';
+import {
+  amountText,
+  bankTime,
+  type MovedWord,
+  moneyText,
+  movedWords,
+  transactionTitle,
+  zoneText,
+} from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -32,7 +40,7 @@ import {
   totalText,
 } from '../html/show.ts';
 import { clientName } from './client-views.ts';
-import { refusalText, showReversed, transactionTitle } from './counter-instructions.ts';
+import { refusalText, showReversed } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { addParties, type WithParties } from './parties.ts';

@@ -8,6 +8,7 @@ import {
   dayText,
   moneyText,
   movedWords,
+  movementTitle,
   startOfDay,
   timeText,
   zoneText,
@@ -20,6 +21,8 @@ export interface PrintedStatement {
   statement: Statement;
   /** The lines of name and address, or none if the caller may not see them. */
   holder: readonly string[];
+  /** The names of the owners of other accounts by account ids, as far as the caller may see them. */
+  payees: ReadonlyMap<string, string>;
   /** ISO 8601. */
   created_at: string;
 }
@@ -46,7 +49,7 @@ small { display: block; color: #444; }
  * Returns the statement as a self-contained page: letterhead, balances, and one row per entry, in the bank's formats of
  * amounts and times. Text of any script and direction keeps to its own cell.
  */
-export function printedStatement({ statement, holder, created_at }: PrintedStatement): string {
+export function printedStatement({ statement, holder, payees, created_at }: PrintedStatement): string {
   const { account_number, currency, opening_balance, closing_balance, credit_total, debit_total } = statement;
   const money = (decimal: string) => amountText(decimal, currency);
   const { debit, credit } = movedWords(account_number);
@@ -77,7 +80,7 @@ ${holder.length > 0 && html`<address class="holder" dir="auto">${holder.join('\n
 <thead><tr><th>Posted</th><th>Details</th><th class="amount">${debit.title}</th><th class="amount">${credit.title}</th><th class="amount">Balance</th></tr></thead>
 <tbody>
 ${sumRow('Opening balance', opening_balance, currency)}
-${statement.entries.map(entryRow)}
+${statement.entries.map((entry) => entryRow(entry, account_number, payees))}
 ${sumRow('Closing balance', closing_balance, currency)}
 </tbody>
 </table>
@@ -90,12 +93,19 @@ function sumRow(name: string, balance: string, currency: string): Html {
   return html`<tr class="sum"><td></td><td>${name}</td><td></td><td></td><td class="amount">${moneyText(balance, currency)}</td></tr>\n`;
 }
 
-function entryRow(entry: EntryLine): Html {
-  const { transaction_type, counterparty_account_number: counterparty, description, reference, currency } = entry;
+function entryRow(entry: EntryLine, accountNumber: string, payees: PrintedStatement['payees']): Html {
+  const {
+    counterparty_account_id: otherId = '',
+    counterparty_account_number,
+    description,
+    reference,
+    currency,
+  } = entry;
+  const other = [payees.get(otherId), counterparty_account_number].filter((text) => text !== undefined).join(', ');
   const amount = (direction: EntryLine['direction']) =>
     entry.direction === direction && moneyText(entry.amount, currency);
   return html`<tr><td><time datetime="${entry.created_at}">${timeText(entry.created_at)}</time></td>
-<td>${entry.reverses_transaction_id !== undefined && 'Reversal of '}${transaction_type}${counterparty && ` ${counterparty}`}${entry.reversed_by_transaction_id !== undefined && html`<small>Reversed</small>`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${dayText(entry.effective_date ?? '')}</small>`}</td>
+<td>${movementTitle(entry, accountNumber)} <bdi>${other}</bdi>${entry.reversed_by_transaction_id !== undefined && html`<small>Reversed</small>`}${description && html`<small dir="auto">${description}</small>`}${reference && html`<small>Reference <bdi>${reference}</bdi></small>`}${isDated(entry) && html`<small>Value date ${dayText(entry.effective_date ?? '')}</small>`}</td>
 <td class="amount">${amount('debit')}</td><td class="amount">${amount('credit')}</td><td class="amount">${moneyText(entry.balance_after, currency)}</td></tr>
 `;
 }

@@ -105,6 +105,65 @@ test.each([
   await app.close();
 });
 
+test('the page says from whom and to whom money went, with names for callers who may read every client', async () => {
+  // contract: accounts-27
+  const other = (n: number) => `acc_${String(n).repeat(32)}`;
+  const lines = [
+    ['Transfer', 'credit', 1],
+    ['Transfer', 'debit', 2],
+    ['Loan Payment', 'debit', 3],
+  ] as const;
+  const { app, keyHeader } = await testApp(({ name, data }) => {
+    if (name === 'get_account') return ok(samples.master);
+    if (name === 'get_client') return ok(samples.client);
+    if (name === 'list_accounts') {
+      const asked = String(data['account_ids']).split(',');
+      const rows = asked.map((account_id) => ({
+        ...samples.master,
+        account_id,
+        client_id: `cli_${account_id.slice(4)}`,
+      }));
+      // One was erased meanwhile, or belongs to nobody who is found.
+      return ok({ items: rows.filter(({ account_id }) => account_id !== other(3)) });
+    }
+    if (name === 'list_clients') {
+      const asked = String(data['client_ids']).split(',');
+      return ok({
+        items: asked.map((client_id) => ({
+          ...samples.client,
+          client_id,
+          company_name: `Owner <${client_id.at(-1)}>`,
+        })),
+      });
+    }
+    const one = page(1, 2, 3);
+    const [entry] = one.entries;
+    const transfers = lines.map(([transaction_type, direction, n]) => ({
+      ...entry,
+      transaction_type,
+      direction,
+      counterparty_account_id: other(n),
+      counterparty_account_number: `CHK-${n}`,
+    }));
+    const undone = { ...transfers[0], direction: 'debit', reverses_transaction_id: ids.transaction };
+    return ok({ item: { ...one, entries: [...transfers, undone] } });
+  });
+  const shown = async (key: object) =>
+    visibleText((await app.inject({ url, headers: { ...keyHeader(key), ...asPage } })).payload);
+  const read = ['transactions:read', 'accounts:read'];
+  const named = await shown({ scopes: [...read, 'clients:read'] });
+  for (const part of [
+    'Transfer from Owner &lt;1&gt;, CHK-1',
+    'Transfer to Owner &lt;2&gt;, CHK-2',
+    'Loan repayment to CHK-3',
+    'Reversal of Transfer from Owner &lt;1&gt;, CHK-1',
+  ])
+    expect(named).toContain(part);
+  expect(await shown({ scopes: read })).toContain('Transfer from CHK-1');
+  expect(await shown({ scopes: [...read, 'clients:read'], client_id: ids.client })).toContain('Transfer from CHK-1');
+  await app.close();
+});
+
 test('where clocks are set back, the period and the entries of both hours are told apart', async () => {
   // contract: envelope-23
   setBankFormats({ timeZone: 'Europe/Berlin', locale: undefined });

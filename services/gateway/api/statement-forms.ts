@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import type { Client } from '#libs/contracts/clients.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -62,12 +63,14 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
       if (form === page) {
         const statement = await wholeStatement(pages, on === undefined ? 'from' : 'on');
         const holder = await readHolder(account_id, origin, deps.forwarder);
+        const payees = await readPayees(statement, origin, deps.forwarder);
         await record('statement.html', statement.entry_count);
         reply.headers({
           'content-type': `${page}; charset=utf-8`,
           'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`,
         });
-        return void reply.send(printedStatement({ statement, holder, created_at: new Date(deps.now()).toISOString() }));
+        const created_at = new Date(deps.now()).toISOString();
+        return void reply.send(printedStatement({ statement, holder, payees, created_at }));
       }
       // A refusal is the response; after the first page, a failure ends the connection.
       const statement = (await pages.next()).value as Statement;
@@ -135,6 +138,40 @@ async function readHolder(account_id: string, origin: Origin, forwarder: Forward
   if (!origin.caller.scopes.has('clients:read')) return [];
   const { client_id } = requireData(await forwarder.query('get_account', { account_id }, account_id, patient(origin)));
   const client = requireData(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
-  const name = client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
-  return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
+  return [nameOf(client), ...(client.address ?? '').split('\n').filter((line) => line !== '')];
+}
+
+const nameOf = (client: Client): string =>
+  client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
+
+/** The maximum number of ids in one query. */
+const mostAtOnce = 100;
+
+/** Returns the names of the owners of the other accounts, by account ids, or none if the caller may not read every client. */
+async function readPayees(
+  { entries }: Statement,
+  origin: Origin,
+  forwarder: Forwarder,
+): Promise<ReadonlyMap<string, string>> {
+  const { scopes, boundClientId } = origin.caller;
+  const names = new Map<string, string>();
+  if (!scopes.has('clients:read') || boundClientId !== undefined) return names;
+  const ids = [...new Set(entries.flatMap(({ counterparty_account_id: id }) => id ?? []))];
+  const page = { limit: mostAtOnce, order: 'desc' } as const;
+  for (let at = 0; at < ids.length; at += mostAtOnce) {
+    const account_ids = ids.slice(at, at + mostAtOnce).join(',');
+    const accounts = requireData(
+      await forwarder.query('list_accounts', { account_ids, ...page }, origin.requestId, patient(origin)),
+    ).items;
+    const client_ids = [...new Set(accounts.map(({ client_id }) => client_id))].join(',');
+    const clients = requireData(
+      await forwarder.query('list_clients', { client_ids, ...page }, origin.requestId, patient(origin)),
+    ).items;
+    const byId = new Map(clients.map((client) => [client.client_id, nameOf(client)]));
+    for (const { account_id, client_id } of accounts) {
+      const name = byId.get(client_id);
+      if (name !== undefined) names.set(account_id, name);
+    }
+  }
+  return names;
 }
