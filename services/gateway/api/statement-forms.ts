@@ -32,7 +32,7 @@ type Period = Omit<MessageData<'get_statement'>, 'limit' | 'after'>;
 
 /** Responds with a page or a file if the request prefers one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: RouteDependencies): Handler {
-  // Each page needs up to twenty queries, a file up to two hundred.
+  // Each page needs up to twenty queries and two for a hundred other accounts, a file up to two hundred.
   const shares = new ConcurrencyLimit(
     1,
     'another statement of this caller is being made; wait for it, then repeat the request',
@@ -163,6 +163,7 @@ async function readPayees(
     const accounts = requireData(
       await forwarder.query('list_accounts', { account_ids, ...page }, origin.requestId, patient(origin)),
     ).items;
+    if (accounts.length === 0) continue;
     const client_ids = [...new Set(accounts.map(({ client_id }) => client_id))].join(',');
     const clients = requireData(
       await forwarder.query('list_clients', { client_ids, ...page }, origin.requestId, patient(origin)),
