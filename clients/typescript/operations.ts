@@ -816,6 +816,8 @@ export type Operations = {
   services: ServiceState[];
   breakers: BreakerState[];
   dead_letters_open: number | null;
+  webhooks_failing: number | null;
+  tills_different: number | null;
   consumer_lag: ConsumerLag[] | null;
   last_verification: Verification | null;
   four_eyes: FourEyesState;

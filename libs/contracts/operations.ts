@@ -51,6 +51,10 @@ const operationsSchema = z
         .meta({ id: 'BreakerState' }),
     ),
     dead_letters_open: z.number().int().min(0).nullable(),
+    /** Without those of clients, whose receivers are not the bank's. */
+    webhooks_failing: z.number().int().min(0).nullable(),
+    /** Tills that were closed with a difference within the last 24 hours. */
+    tills_different: z.number().int().min(0).nullable(),
     /** Messages that a group has not yet committed, per partition. Topic names have no prefix. */
     consumer_lag: z
       .array(
@@ -105,6 +109,8 @@ export const operationsEndpoints = {
       calm: {
         services: [{ outbox: { rows: 0, oldest_age_ms: 0 } }],
         dead_letters_open: 0,
+        webhooks_failing: 0,
+        tills_different: 0,
         consumer_lag: [{ lag: 0 }],
         last_verification: { ended_at: example.time, state: 'passed', findings: [] },
       },
@@ -132,7 +138,11 @@ export const operationsMessages = {
   ),
   get_ledger_operations: message.ledger.query(
     {},
-    z.object({ outbox: outboxStateSchema, last_verification: checkSchema.nullable() }),
+    z.object({
+      outbox: outboxStateSchema,
+      last_verification: checkSchema.nullable(),
+      tills_different: z.number().int(),
+    }),
   ),
   /** On the queries topic, so that no command waits for the check. The reply is sent when the check has started. */
   verify_audit: message.command('accounts.queries', z.object({ verification_id: message.id }), checkSchema),
@@ -151,6 +161,10 @@ export const operationsMeanings = {
     breakers: 'The circuit breakers of the gateway that responds',
     'BreakerState.state': 'open: requests to that service are currently not sent',
     dead_letters_open: 'Number of open dead letters; null: currently unknown',
+    webhooks_failing:
+      'Number of active webhooks of the whole bank, not of a client, of which the last delivery failed; null: currently unknown',
+    tills_different:
+      'Number of tills that were closed with a difference within the last 24 hours; null: currently unknown',
     consumer_lag: 'Uncommitted messages per consumer group and partition; null: currently unknown',
     group: 'Consumer group, without prefix',
     lag: 'Number of uncommitted messages',

@@ -278,7 +278,10 @@ export const webhookMessages = {
     { webhook_id: message.id, ...message.listRequest(deliveryFilters) },
     message.pageSchema(deliverySchema),
   ),
-  get_webhooks_operations: message.webhooks.query({}, z.object({ outbox: outboxStateSchema })),
+  get_webhooks_operations: message.webhooks.query(
+    {},
+    z.object({ outbox: outboxStateSchema, webhooks_failing: z.number().int() }),
+  ),
 };
 
 export const webhookMeanings = {

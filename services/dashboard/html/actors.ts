@@ -51,6 +51,7 @@ async function readPersonNames({ api }: Asker, actors: readonly string[]): Promi
 export function actorText(actor: string, names: ActorNames = new Map()): string {
   const name = names.get(actor);
   if (actor.startsWith(keyPrefix)) return name === undefined ? actor.slice(keyPrefix.length) : `key ${name}`;
+  if (actor.startsWith('system:')) return 'the bank itself';
   return name ?? /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1] ?? actor;
 }
 

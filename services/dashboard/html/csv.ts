@@ -103,10 +103,10 @@ const formula = /(^|[;\t\r\n])([^\S\r\n]*[=+\-@＝＋－＠])|^(?=[\t\r])/g;
 
 /**
  * Puts an apostrophe in front of a text if a spreadsheet would interpret a part of it as a formula. Plain
- * numbers are not changed.
+ * numbers and telephone numbers are not changed.
  */
 function harmless(text: string): string {
-  if (/^-?\d+(\.\d+)?$/.test(text)) return text;
+  if (/^(-?\d+(\.\d+)?|\+\d+)$/.test(text)) return text;
   return text.replace(
     formula,
     (_found, before: string | undefined = '', begun: string | undefined = '') => `${before}'${begun}`,

@@ -32,7 +32,7 @@ import {
   table,
   toned,
 } from '../html/show.ts';
-import { bookParts } from './days.ts';
+import { bookParts, cashTwice } from './days.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -60,7 +60,7 @@ export function addBooks(app: FastifyInstance): void {
   });
   addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');
-    const content = html`${verdict(data)}<h2>Trial balance</h2>${trialBalance(data)}`;
+    const content = html`${verdict(data)}<h2>Trial balance</h2>${trialBalance(data)}${cashTwice}`;
     return html`<p><a href="${url}">To the books</a></p>${refreshed('balance', balanceUrl, 300, now, content)}`;
   });
   addPostings(app);

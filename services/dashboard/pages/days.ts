@@ -32,9 +32,9 @@ export function addDays(app: FastifyInstance): void {
   const scope = 'books:read';
   addPage(app, daysUrl, { title: 'Days', scope }, showCalendar);
   addPage(app, dayUrl(':date'), { title: 'Closed day', scope }, showDay);
-  addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id }) =>
+  addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id, person }) =>
     isDay(id)
-      ? { title: `Books of ${id}`, content: html`<div id="preview">${await preview(api, id)}</div>` }
+      ? { title: `Books of ${id}`, content: html`<div id="preview">${await preview(api, id)}${postingsLink(person, id)}</div>` }
       : notADay(id),
   );
   addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, async ({ api, id }) => {
@@ -106,6 +106,18 @@ function nextToClose({ last }: Closed, today: string): string | undefined {
 
 const dayMs = 86_400_000;
 
+/** Returns how many ended days are open; 0 while no day is closed, because the bank may not use closed days. */
+export async function countOpenDays(visit: PageRequest): Promise<number> {
+  const closed = await readClosed(visit);
+  return closed.last === undefined ? 0 : openDays(closed, bankDay(visit.now));
+}
+
+/** Counts the days from the next one that can be closed to yesterday. */
+function openDays(closed: Closed, today: string): number {
+  const next = nextToClose(closed, today);
+  return next === undefined ? 0 : (Date.parse(today) - Date.parse(next)) / dayMs;
+}
+
 async function showCalendar(visit: PageRequest): Promise<PageResult> {
   const { now, person, query } = visit;
   const closed = await readClosed(visit);
@@ -113,7 +125,7 @@ async function showCalendar(visit: PageRequest): Promise<PageResult> {
   const asked = query.get('month') ?? '';
   const month = /^[12]\d{3}-(0[1-9]|1[0-2])$/.test(asked) && asked <= today ? asked : today.slice(0, 7);
   const next = nextToClose(closed, today);
-  const open = next === undefined ? 0 : (Date.parse(today) - Date.parse(next)) / dayMs;
+  const open = openDays(closed, today);
   const mayClose = person.scopes.has('books:close');
   const state = closed.last
     ? html`<p role="status">Closed up to <strong>${closed.last}</strong>. ${next === undefined ? 'Every day that has ended is closed.' : `${open === 1 ? 'One ended day is' : `${open} ended days are`} still open.`}</p>`
@@ -284,8 +296,14 @@ async function preview(api: Api, day: string): Promise<Html> {
     ],
     after,
     'Nothing is posted up to this day.',
-  )}`;
+  )}${cashTwice}`;
 }
+
+/** Explains why debits and credits are more than what was posted. */
+export const cashTwice = html`<p class="quiet">Cash counts twice in debits and credits: between customer and Teller, and between Teller and Vault.</p>`;
+
+const postingsLink = ({ scopes }: Person, day: string): Html =>
+  html`${scopes.has('transactions:read') && html`<a role="button" class="secondary" href="/admin/ui/transactions?${new URLSearchParams({ effective_from: day, effective_to: day }).toString()}">Postings of this value date</a> `}`;
 
 async function showDay(visit: PageRequest): Promise<PageResult> {
   const { api, id: day, now, person, query } = visit;
@@ -300,7 +318,7 @@ async function showDay(visit: PageRequest): Promise<PageResult> {
       title,
       content: html`${bookParts('days')}<div id="day">${query.has('closed') && notice('success', 'The day was closed.')}
 ${facts([['Closed', showFullTime(data.closed_at)], ['Closed by', showActor(data.closed_by, names)], ...makerFacts(maker).slice(1)])}
-<h2>Totals, by value date</h2>${totalsTable(data)}
+<h2>Totals, by value date</h2>${totalsTable(data)}${cashTwice}
 <h2>Hashes</h2>${facts([
         ['Of its accounts', hashText(data.accounts_sha256)],
         [
@@ -309,7 +327,7 @@ ${facts([['Closed', showFullTime(data.closed_at)], ['Closed by', showActor(data.
         ],
         ['Of both', hashText(data.hash)],
       ])}
-<p class="actions"><button type="button" data-print hidden>Print</button> ${person.scopes.has('transactions:read') && html`<a role="button" class="secondary" href="/admin/ui/transactions?${new URLSearchParams({ effective_from: day, effective_to: day }).toString()}">Postings of this value date</a> `}<a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
+<p class="actions"><button type="button" data-print hidden>Print</button> ${postingsLink(person, day)}<a role="button" class="secondary" href="${here}/accounts.csv" download="day-${day}.csv">Download its accounts as CSV</a></p>
 <nav class="actions" aria-label="Days">${after?.first !== undefined && day > after.first && html`<a href="${dayUrl(plusDays(day, -1))}">← ${plusDays(day, -1)}</a>`}<a href="${daysUrl}?month=${day.slice(0, 7)}">Calendar</a>${after?.last !== undefined && day < after.last && html`<a href="${dayUrl(plusDays(day, 1))}">${plusDays(day, 1)} →</a>`}</nav></div>`,
     };
   } catch (error) {

@@ -68,7 +68,7 @@ it('is not as usual with broken books, events that wait, or messages that are fa
   const calm = { outbox: { rows: 0, oldest_age_ms: 0 } };
   others = {
     get_accounts_operations: ok({ ...calm, dead_letters_open: 0, last_audit_check: null }),
-    get_webhooks_operations: ok(calm),
+    get_webhooks_operations: ok({ ...calm, webhooks_failing: 0 }),
   };
   const check = (state: string) => ({
     verification_id: 'v',
@@ -91,4 +91,6 @@ it('is not as usual with broken books, events that wait, or messages that are fa
   expect(await said()).toBe('Not as usual: g is 2001 messages behind.');
   lag = 2_000;
   expect(await said()).toBe('Everything is as usual.');
+  others = { ...others, get_webhooks_operations: ok({ ...calm, webhooks_failing: 1 }) };
+  expect(await said()).toBe('Not as usual: webhooks of the bank to which events cannot be delivered: 1.');
 });

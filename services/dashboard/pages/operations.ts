@@ -43,7 +43,7 @@ const tooFarBehind = 2_000;
 /** Says whether anything is not as it should be, and what. */
 function verdict(state: Operations): Html {
   const { services: all, breakers, dead_letters_open, consumer_lag, last_verification: checked } = state;
-  const { requests: recent } = state;
+  const { requests: recent, webhooks_failing } = state;
   const groups = Map.groupBy(withoutQueries(consumer_lag ?? []), ({ group }) => group);
   const behind = [...groups].map(
     ([group, rows]) => [group, rows.reduce((sum, { lag }) => sum + Number(lag), 0)] as const,
@@ -60,6 +60,7 @@ function verdict(state: Operations): Html {
     ...breakers.filter(({ state }) => state !== 'closed').map(({ service }) => `requests to ${service} are stopped`),
     dead_letters_open === null && 'it is not known whether dead letters are open',
     Number(dead_letters_open) > 0 && `dead letters are open: ${dead_letters_open}`,
+    Number(webhooks_failing) > 0 && `webhooks of the bank to which events cannot be delivered: ${webhooks_failing}`,
     consumer_lag === null && 'the broker does not answer',
     ...behind.flatMap(([group, lag]) => (lag > tooFarBehind ? [`${group} is ${lag} messages behind`] : [])),
     Number(recent.server_errors) > 0 && `responses that were errors of the bank: ${recent.server_errors}`,

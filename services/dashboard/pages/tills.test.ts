@@ -227,7 +227,9 @@ describe('a till', () => {
     expect((await made.signedIn('books:read').get(`/admin/ui/tills/${till_id}`)).statusCode).toBe(200);
     const list = (await made.signedIn('books:read').get('/admin/ui/tills')).body;
     expect(text(list)).toMatch(/KES 5 000\.00 10\.00 0\.00 5 010\.00 5 000\.00 −10\.00 lost &lt;b&gt;/);
-    expect((await made.signedIn('books:read').get('/admin/ui/tills.csv')).body).toContain(
+    const { body: file } = await made.signedIn('books:read').get('/admin/ui/tills.csv');
+    expect(file).toContain(`"${till_id}","ada",`);
+    expect(file).toContain(
       '"KES","5000.00","10.00","0.00","5010.00","5000.00","-10.00","lost <b>"',
     );
   });
@@ -270,7 +272,6 @@ describe('the count at an opening', () => {
     answers = {
       get_till: ok(theirs),
       list_tills: ok({ items: [theirs, { ...theirs, so_far: [{ ...sums, expected: '1.50' }] }, open] }),
-      list_actor_names: names,
     };
     const { get } = made.signedIn('books:read transactions:write');
     expect(text((await get(`/admin/ui/tills/${theirs.till_id}`)).body)).toContain('KES 5 000.00 10.00 1 posting');
@@ -279,7 +280,15 @@ describe('the count at an opening', () => {
     answers['list_tills'] = ({ status }) => (status === 'Open' ? both : older);
     const list = (await get('/admin/ui/tills')).body;
     expect(text(list)).toContain('Should be in the 2 tills that are open, other than yours: 5 011.50 KES');
+    expect(list).not.toContain('more than it had');
     expect(list).toContain(`<option value="${theirs.actor}">`);
+    // A drawer cannot hold less than nothing, so it takes nothing from what the others hold.
+    const empty = { ...theirs, so_far: [{ ...sums, expected: '-68700.00' }] };
+    answers['list_tills'] = ok({ items: [theirs, empty] });
+    const negative = (await get('/admin/ui/tills')).body;
+    expect(text(negative)).toContain('Should be in the 2 tills that are open: 5 010.00 KES');
+    expect(text(negative)).toContain('The till of bea has paid out 68 700.00 KES more than it had.');
+    expect(negative).toMatch(/<span class="pill bad"><svg.*?<\/svg>−68.700\.00<\/span>/);
     answers['list_tills'] = ({ status }) => (status === 'Open' ? 'no_reply' : older);
     expect(text((await get('/admin/ui/tills')).body)).toContain('in the tills that are open is not known now.');
     answers['list_tills'] = ok({ items: [open] });

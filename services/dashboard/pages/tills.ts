@@ -36,13 +36,13 @@ import { summarize } from './approvals.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
-const tillsUrl = '/admin/ui/tills';
+export const tillsUrl = '/admin/ui/tills';
 const scope = 'transactions:write';
 
 export function addTills(app: FastifyInstance): void {
   addListPage(app, tillsUrl, { title: 'Tills', scope: null }, tillList, [
     'till_id',
-    'actor',
+    { title: 'person', value: ({ person, actor }) => person ?? actorText(actor) },
     'opened_at',
     'closed_at',
     { title: 'currency', value: ({ line }) => line?.currency },
@@ -69,6 +69,10 @@ async function readOpenTill({ api, actor }: PageRequest): Promise<Till | null | 
   const tills = await known(api.get<Till[]>(`/tills?${new URLSearchParams({ actor, status: 'Open', limit: '1' })}`));
   return tills && (tills.data[0] ?? null);
 }
+
+/** Returns the till that the person opened last, which alone may be open. */
+const readLast = ({ api, actor }: PageRequest) =>
+  api.get<Till[]>(`/tills?${new URLSearchParams({ actor, limit: '1' })}`);
 
 /** Says before cash is posted that it will be in no till, if the person has none that is open. */
 export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
@@ -104,10 +108,11 @@ async function readMovedBetween({ api }: PageRequest, till: Till): Promise<Moved
   });
 }
 
-/** Says on the first page whether the person's till is open, with the link to close it, or to open one. */
+/** Says on the first page whether the person's till is open, with the link to close it, or to open one. Who decides about others and never had a till needs none. */
 export async function showYourTill(visit: PageRequest): Promise<Html> {
-  const till = await readOpenTill(visit);
-  if (till === undefined) return html``;
+  const last = (await known(readLast(visit)))?.data;
+  if (last === undefined || (last.length === 0 && visit.person.scopes.has('approvals:write'))) return html``;
+  const till = last.find(({ status }) => status === 'Open');
   const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor: visit.actor }).toString()}">Your tills</a>`;
   return till
     ? html`<div class="tile"><span class="tile-title">Your till</span><p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p></div>`
@@ -166,7 +171,7 @@ const countFields = (currencies: Iterable<string>): Field[] => {
 async function drawOpening(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const open = await readOpenTill(visit);
   if (open) return { redirectTo: `${tillsUrl}/${open.till_id}?already` };
-  const last = await known(visit.api.get<Till[]>(`/tills?${new URLSearchParams({ actor: visit.actor, limit: '1' })}`));
+  const last = await known(readLast(visit));
   const currencies = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
   const form = showForm(
     visit,
@@ -293,13 +298,19 @@ async function close(visit: PageRequest): Promise<PageResult> {
 
 /** The figures of a currency; those that are not known, before a till is closed, are missing. */
 type Figures = TillSums & Partial<Pick<TillBalance, 'counted' | 'difference'>>;
-/** A till in a list: one row for each of its currencies. */
-type TillLine = Till & { line?: Partial<Figures> & Pick<Figures, 'currency'> };
+/** A till in a list: one row for each of its currencies. `person`: the name of whose it is, in a file. */
+type TillLine = Till & { line?: Partial<Figures> & Pick<Figures, 'currency'>; person?: string };
 
+/** A drawer cannot hold less than nothing: the cash came from elsewhere, or was not paid out. */
 const amountIn = (
   line: TillLine['line'],
   field: 'opening' | 'cash_in' | 'cash_out' | 'expected' | 'counted',
-): string => (line?.[field] === undefined ? '' : moneyText(line[field], line.currency));
+): Html | string => {
+  const amount = line?.[field];
+  if (line === undefined || amount === undefined) return '';
+  const text = moneyText(amount, line.currency);
+  return amount.startsWith('-') ? toned('bad', 'warning', text) : text;
+};
 
 /** Returns the rows of these tills. What its own person may not know of an open till is missing. */
 const toLines = (tills: readonly Till[]): TillLine[] =>
@@ -398,19 +409,26 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
         : []),
       { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
     ],
-    above: () => html`${isOfAll && showOpen(open)}`,
+    above: () => html`${isOfAll && showOpen(open, names)}`,
     show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort),
-    complete: async (rows) => toLines(rows),
+    async complete(rows) {
+      const names = await readActorNames(visit, rows, 'actor');
+      return toLines(rows).map((row) => ({ ...row, person: actorText(row.actor, names) }));
+    },
     note: 'A till has the deposits and withdrawals that its person posted while it was open; payments from files are in none.',
   };
 }
 
 /** What should be in the tills that are open, without the person's own. */
-function showOpen(open: { data: readonly Till[]; next?: string | undefined } | undefined): Html {
+function showOpen(open: { data: readonly Till[]; next?: string | undefined } | undefined, names: ActorNames): Html {
   if (open === undefined) return html`<p>What should be in the tills that are open is not known now.</p>`;
   const others = open.data.filter(({ so_far }) => so_far);
-  const sums = others.flatMap(({ so_far = [] }) => so_far);
-  const total = totalText(sums.map(({ expected, currency }) => ({ amount: expected, currency })));
+  const sums = others.flatMap(({ actor, so_far = [] }) =>
+    so_far.map(({ expected: amount, currency }) => ({ actor, amount, currency })),
+  );
+  const [below, held] = [sums.filter(isBelow), sums.filter((sum) => !isBelow(sum))];
+  const total = totalText(held);
+  const ownOpen = others.length < open.data.length && ', other than yours';
   const count = String(others.length);
   const which =
     open.next !== undefined
@@ -418,8 +436,11 @@ function showOpen(open: { data: readonly Till[]; next?: string | undefined } | u
       : others.length === 1
         ? 'the till that is open'
         : `the ${count} tills that are open`;
-  return html`${others.length > 0 && html`<p>Should be in ${which}, other than yours: <strong>${total}</strong></p>`}`;
+  return html`${others.length > 0 && html`<p>Should be in ${which}${ownOpen}: <strong>${total}</strong></p>`}
+${below.map(({ actor, amount, currency }) => notice('warning', html`<strong>The till of ${showActor(actor, names)} has paid out ${amountText(amount.slice(1), currency)} more than it had.</strong> Cash came from elsewhere, or was not handed out. It is not in the sum.`))}`;
 }
+
+const isBelow = ({ amount }: { amount: string }): boolean => amount.startsWith('-');
 
 const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting): Html => {
   const money = (title: string, field: Parameters<typeof amountIn>[1]) =>

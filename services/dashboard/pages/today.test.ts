@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { ids, ok, samples } from '../../gateway/test/test-app.ts';
+import { bankDay } from '#libs/service/formats.ts';
+import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** The first page without a browser: today's figures, and that a missing part does not affect the others. */
@@ -33,14 +34,14 @@ const visibleText = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+
 
 describe('the day', () => {
   it('is shown by currency, with links to postings, to people with the scopes', async () => {
-    answers = { get_posting_totals: totals(true) };
+    answers = { get_posting_totals: totals(true), list_day_closings: ok({ items: [] }) };
     const { body } = await made.signedIn('books:read transactions:read').get('/admin/ui/today');
     expect(visibleText(body)).toContain('KES 3 1 500.00 20.50 0.00 2');
     const day = new Date().toISOString().slice(0, 10);
     expect(body).toContain(`href="/admin/ui/transactions?currency=KES&amp;from_day=${day}&amp;status=Failed"`);
     expect((await made.signedIn('books:read').get('/admin/ui/today')).body).not.toContain('transactions?currency');
     expect(body).not.toContain('too many postings to count');
-    answers = { get_posting_totals: totals(false) };
+    answers['get_posting_totals'] = totals(false);
     expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain('too many postings to count');
   });
 
@@ -79,6 +80,35 @@ describe('the day', () => {
       }
     },
   );
+
+  it('has tiles for tills with a difference, ended days that are open, and failing webhooks, if there are some', async () => {
+    let [tills_different, webhooks_failing, closed] = [0, 0, bankDay(Date.now() - 86_400_000)];
+    const outbox = { rows: 0, oldest_age_ms: 0 };
+    const closing = {
+      closed_at: samples.client.created_at,
+      closed_by: 'key:k',
+      totals: [],
+      accounts_sha256: 'ab'.repeat(32),
+      previous_hash: '0'.repeat(64),
+      hash: 'ab'.repeat(32),
+    };
+    const bank = await testDashboard(({ name }) => {
+      if (name === 'get_ledger_operations') return ok({ outbox, last_verification: null, tills_different });
+      if (name === 'get_webhooks_operations') return ok({ outbox, webhooks_failing });
+      if (name === 'get_day_closing') return refused('day_not_found', 'no', { closed_up_to: null });
+      return name === 'list_day_closings' ? ok({ items: [{ ...closing, date: closed }] }) : refused('internal_error', 'no');
+    });
+    try {
+      const shown = async () => visibleText((await bank.signedIn('books:read').get('/admin/ui/today')).body);
+      expect(await shown()).not.toMatch(/with a difference|not closed|failing/);
+      [tills_different, webhooks_failing, closed] = [1, 2, bankDay(Date.now() - 8 * 86_400_000)];
+      expect(await shown()).toMatch(
+        /Tills 1 with a difference closed in the last 24 hours Days 7 not closed .* Webhooks 2 failing/,
+      );
+    } finally {
+      await bank.app.close();
+    }
+  });
 
   it('is on the first page only of people with books:read', async () => {
     expect((await made.signedIn('books:read').get('/admin/ui')).body).toContain('hx-get="/admin/ui/today"');
@@ -258,5 +288,7 @@ describe('the day of the person', () => {
     const empty = (await made.signedIn(clerk).get('/admin/ui/your-day')).body;
     expect(empty).toContain('You have posted nothing today.');
     expect(empty).toContain('<a href="/admin/ui/tills/open">count and open it</a>');
+    // Who decides about others, and never had a till, needs none.
+    expect((await made.signedIn(`${clerk} approvals:write`).get('/admin/ui/your-day')).body).not.toContain('Your till');
   });
 });

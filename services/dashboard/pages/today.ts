@@ -12,7 +12,9 @@ import { approvalsUrl, countWaiting } from './approvals.ts';
 import { cashBars } from './cash-bars.ts';
 import { counterScopes } from './counter.ts';
 import { startForm } from './counter-views.ts';
+import { countOpenDays, daysUrl } from './days.ts';
 import { showSwitchedOff } from './operations.ts';
+import { tillsUrl } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';
 import { showYourDay } from './your-day.ts';
 
@@ -28,15 +30,16 @@ export function addToday(app: FastifyInstance): void {
     const day = bankDay(now);
     const isLong = visit.query.get('days') === '30';
     const shownAt = isLong ? `${url}?days=30` : url;
-    const [totals, operations, waiting, cash] = await Promise.all([
+    const [totals, operations, waiting, cash, openDays] = await Promise.all([
       known(api.get<PostingTotals>(`/admin/posting-totals?from=${startOfDay(day)}`)),
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
       known(api.get<CashDays>(`/admin/cash-days?days=${isLong ? 30 : 14}`)),
+      known(countOpenDays(visit)),
     ]);
-    const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
+    const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting, openDays)}</div>
 <h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
-<h2>Cash by day</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
+<h2>Cash by day of posting</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
 <p class="quiet">Here is all cash, also of payment files and of programs, which is in no till.</p>
 <p><a href="${url}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a></p>`;
     return refreshed('today', shownAt, 30, now, content);
@@ -57,7 +60,13 @@ interface Tile {
   tone: keyof typeof icons;
 }
 
-function tiles({ person }: PageRequest, operations: Operations | undefined, waiting: string | undefined): Html[] {
+/** `waiting`: requests that wait for this person; `openDays`: ended days that are not closed. Undefined: not known now. */
+function tiles(
+  { person }: PageRequest,
+  operations: Operations | undefined,
+  waiting: string | undefined,
+  openDays = 0,
+): Html[] {
   const operationsUrl = '/admin/ui/operations';
   const unknown = { value: 'not known', about: 'no answer', tone: 'bad' } as const;
   const list: Tile[] = [
@@ -80,6 +89,32 @@ function tiles({ person }: PageRequest, operations: Operations | undefined, wait
     },
     { title: 'Services', href: operationsUrl, ...(operations ? servicesFigure(operations) : unknown) },
   ];
+  const failing = Number(operations?.webhooks_failing ?? 0);
+  if (failing > 0)
+    list.push({
+      title: 'Webhooks',
+      href: person.scopes.has('webhooks:manage') ? '/admin/ui/webhooks' : operationsUrl,
+      value: `${failing} failing`,
+      about: 'events of the bank are not delivered',
+      tone: 'bad',
+    });
+  if (openDays > 0)
+    list.unshift({
+      title: 'Days',
+      href: daysUrl,
+      value: `${openDays} not closed`,
+      about: 'ended, and still open',
+      tone: 'wait',
+    });
+  const differences = Number(operations?.tills_different ?? 0);
+  if (differences > 0)
+    list.unshift({
+      title: 'Tills',
+      href: `${tillsUrl}?status=Closed`,
+      value: `${differences} with a difference`,
+      about: 'closed in the last 24 hours',
+      tone: 'wait',
+    });
   if (person.scopes.has('approvals:write'))
     list.unshift({
       title: 'Approvals',

@@ -107,7 +107,7 @@ describe('operations', () => {
     const { call } = await start(({ name }) =>
       name === 'get_ledger_operations'
         ? 'no_reply'
-        : ok({ outbox: { rows: 3, oldest_age_ms: 12 }, dead_letters_open: 2, last_audit_check: null }),
+        : ok({ outbox: { rows: 3, oldest_age_ms: 12 }, dead_letters_open: 2, last_audit_check: null, webhooks_failing: 1 }),
     );
     expect((await call('GET', '/admin/operations')).body.data).toEqual({
       services: [
@@ -121,6 +121,8 @@ describe('operations', () => {
         { service: 'webhooks', state: 'closed' },
       ],
       dead_letters_open: 2,
+      webhooks_failing: 1,
+      tills_different: null,
       consumer_lag: [],
       last_verification: null,
       four_eyes: { off: [...approvalActions], reason: null },

@@ -25,6 +25,8 @@ export async function readOperations(
     ],
     breakers: forwarder.breakers(),
     dead_letters_open: accounts?.dead_letters_open ?? null,
+    tills_different: ledger?.tills_different ?? null,
+    webhooks_failing: webhooks?.webhooks_failing ?? null,
     consumer_lag,
     last_verification: ledger?.last_verification
       ? combineChecks(ledger.last_verification, accounts?.last_audit_check)

@@ -398,6 +398,14 @@ it('tills are listed by person and state, page by page', async () => {
     ids.unshift(till_id);
     if (amount !== '3') await ledger.book([closing(ada, till_id, { USD: amount })]);
   }
+  const different = async () => {
+    const { data } = (await ledger.ask({ name: 'get_ledger_operations', data: {} })) as { data: unknown };
+    return (data as { tills_different: number }).tills_different;
+  };
+  const before = await different();
+  const bob = person();
+  await ledger.book([closing(bob, await openFor(bob, { USD: '1' }), { USD: '0' }, 'lost')]);
+  expect(await different()).toBe(before + 1);
   const list = async (more: object) => {
     const reply = await ledger.ask({
       name: 'list_tills',

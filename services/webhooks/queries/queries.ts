@@ -58,7 +58,13 @@ export function webhooksQueries(deps: QueryDeps) {
 }
 
 async function getOperations({ pool }: Read): Promise<ReplyBody> {
-  return { ok: true, data: { outbox: await outboxStats(pool) } };
+  const [outbox, { rows }] = await Promise.all([
+    outboxStats(pool),
+    pool.query<{ failing: number }>(
+      "select count(*)::int as failing from webhooks where status = 'Active' and client_id is null and failing_since is not null",
+    ),
+  ]);
+  return { ok: true, data: { outbox, webhooks_failing: rows[0]?.failing ?? 0 } };
 }
 
 function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
