@@ -192,6 +192,8 @@ describe('GET /admin/operations and POST /admin/verifications', () => {
       ],
       breakers: [{ state: 'closed' }, { state: 'closed' }, { state: 'closed' }],
       dead_letters_open: 0,
+      webhooks_failing: 0,
+      tills_different: 0,
       last_verification: null,
     });
     // It is missing while the brokers do not answer in time.

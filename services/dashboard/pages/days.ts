@@ -34,7 +34,10 @@ export function addDays(app: FastifyInstance): void {
   addPage(app, dayUrl(':date'), { title: 'Closed day', scope }, showDay);
   addPage(app, `${dayUrl(':date')}/preview`, { title: 'Preview', scope }, async ({ api, id, person }) =>
     isDay(id)
-      ? { title: `Books of ${id}`, content: html`<div id="preview">${await preview(api, id)}${postingsLink(person, id)}</div>` }
+      ? {
+          title: `Books of ${id}`,
+          content: html`<div id="preview">${await preview(api, id)}${postingsLink(person, id)}</div>`,
+        }
       : notADay(id),
   );
   addDownload(app, `${dayUrl(':date')}/accounts.csv`, { title: 'Closed day', scope }, async ({ api, id }) => {

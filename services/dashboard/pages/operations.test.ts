@@ -19,7 +19,7 @@ let history = [sample(1, 0), sample(2, null), sample(3, 1500), sample(4, 7)];
 beforeAll(async () => {
   made = await testDashboard(
     answering(() => ({
-      get_ledger_operations: ok(ledger),
+      get_ledger_operations: ok({ tills_different: 0, ...ledger }),
       ...others,
     })),
     {

@@ -31,8 +31,9 @@ import {
   toned,
   totalText,
 } from '../html/show.ts';
-import { readSubjects, type Subjects } from './approval-subjects.ts';
+import { clientsOf, type Money, moneyOf, readSubjects, type Subjects } from './approval-subjects.ts';
 import { summarize } from './approvals.ts';
+import { clientName } from './client-views.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
 
@@ -242,32 +243,43 @@ const later =
 
 const othersApart = html`<strong>Ask whose till it is for cash that was taken and waits for an approval.</strong> It is not known here. Keep it apart, and do not count it: ${later}.`;
 
-function showApart(apart: readonly Approval[] | undefined): Html | false {
+interface Undecided extends Approval {
+  customer: string;
+  money: Money | undefined;
+}
+
+function showApart(apart: readonly Undecided[] | undefined): Html | false {
   if (apart === undefined)
     return notice(
       'warning',
       html`<strong>It cannot be read now which cash waits for an approval.</strong> Keep it apart, and do not count it: ${later}.`,
     );
-  return (
-    apart.length > 0 &&
-    notice(
-      'warning',
-      html`<strong>Keep this cash apart, and do not count it:</strong> ${later}.<ul>${apart.map(({ summary, requested_at }) => html`<li>${summary}, taken ${showTime(requested_at)}</li>`)}</ul>`,
-    )
-  );
+  const [back, taken] = [apart.filter(isReversal), apart.filter((one) => !isReversal(one))];
+  const list = (rows: readonly Undecided[]) =>
+    html`<ul>${rows.map(({ summary, customer, requested_at }) => html`<li>${customer !== '' && `${customer}: `}${summary}, asked ${showTime(requested_at)}</li>`)}</ul>`;
+  const sum = totalText(taken.flatMap(({ money }) => money ?? []));
+  return html`${taken.length > 0 && notice('warning', html`<strong>Keep ${sum === '' ? 'this cash' : sum} apart, and do not count it:</strong> ${later}.${list(taken)}`)}
+${back.length > 0 && notice('warning', html`<strong>If the customer has given this cash back, keep it apart, too:</strong> ${later}. If not, nothing is to be done.${list(back)}`)}`;
 }
+
+const isReversal = ({ request }: Approval): boolean => request.operation === 'reverse_transaction';
 
 /**
  * Returns the person's requests that wait for an approval and for which cash may have been taken, with their summaries in
  * words; undefined: they are not known now.
  */
-async function readUndecided(visit: PageRequest): Promise<Approval[] | undefined> {
+async function readUndecided(visit: PageRequest): Promise<Undecided[] | undefined> {
   const waiting = await known(visit.api.get<Approval[]>('/admin/approvals?requested_by=me&status=Waiting&limit=100'));
   if (waiting === undefined) return undefined;
   const subjects = await readSubjects(visit, waiting.data);
   return waiting.data
     .filter((approval) => isCashIn(approval, subjects))
-    .map((approval) => ({ ...approval, summary: summarize(approval, subjects) }));
+    .map((approval) => ({
+      ...approval,
+      summary: summarize(approval, subjects),
+      customer: clientsOf(approval, subjects).map(clientName).join(' → '),
+      money: moneyOf(approval, subjects),
+    }));
 }
 
 /** Whoever may not read what would be reversed is told of every reversal. */

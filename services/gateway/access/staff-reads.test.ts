@@ -107,7 +107,12 @@ describe('operations', () => {
     const { call } = await start(({ name }) =>
       name === 'get_ledger_operations'
         ? 'no_reply'
-        : ok({ outbox: { rows: 3, oldest_age_ms: 12 }, dead_letters_open: 2, last_audit_check: null, webhooks_failing: 1 }),
+        : ok({
+            outbox: { rows: 3, oldest_age_ms: 12 },
+            dead_letters_open: 2,
+            last_audit_check: null,
+            webhooks_failing: 1,
+          }),
     );
     expect((await call('GET', '/admin/operations')).body.data).toEqual({
       services: [

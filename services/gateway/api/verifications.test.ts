@@ -106,7 +106,7 @@ test('GET /admin/operations returns both checks as one', async () => {
   const { call } = await start(({ name }) =>
     ok(
       name === 'get_ledger_operations'
-        ? { outbox, last_verification: books }
+        ? { outbox, last_verification: books, tills_different: 0 }
         : { outbox, dead_letters_open: 0, last_audit_check: { ...audit, findings: [finding('audit')] } },
     ),
   );

@@ -235,9 +235,12 @@ describe('a webhook', () => {
     // contract: webhooks-14
     deliver();
     const at = await receiver(status(500));
+    const failing = async () => (await harness.done('get_webhooks_operations', {})).webhooks_failing;
     const { webhook_id } = await harness.webhook(at.url);
+    const before = await failing();
     await harness.take(completed(newId('account'), 1));
     await eventually(async () => (await get(webhook_id)).failing_since !== null);
+    expect(await failing()).toBe(before + 1);
     const fiveDaysAgo = () =>
       harness.owner.query(
         "update webhooks set failing_since = clock_timestamp() - interval '5 days' where webhook_id = $1",
