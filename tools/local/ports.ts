@@ -7,6 +7,11 @@ import { connect, createServer } from 'node:net';
  */
 const LOWEST_PORT = 15_000;
 const HIGHEST_PORT = 31_999;
+/**
+ * Processes with successive ids choose different ports, because nobody is listening yet on those that another has chosen
+ * for a cluster that it is starting.
+ */
+const LANES = 8;
 
 /** Returns whether it is possible to listen on this address now. */
 export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
@@ -23,7 +28,8 @@ const returned = new Set<number>();
 /** Returns a port on 127.0.0.1 that is free now. It is different at each call in this process. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
+    const port =
+      LOWEST_PORT + LANES * randomInt(Math.floor((HIGHEST_PORT - LOWEST_PORT) / LANES)) + (process.pid % LANES);
     if (returned.has(port) || !(await isFree(port))) continue;
     returned.add(port);
     return port;
