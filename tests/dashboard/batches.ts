@@ -94,10 +94,10 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         const lines = results.trimEnd().split('\r\n');
         expect(lines).toHaveLength(4);
         expect(lines[1]).toContain(
-          `"2","Completed","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
+          `"2","Posted","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
         );
         expect(lines[3]).toContain(
-          `"7","Completed","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
+          `"7","Posted","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
         );
         const [posted] = await readTransactions(ada.account_id);
         await page.goto(ui(`/transactions/${posted?.transaction_id}`));

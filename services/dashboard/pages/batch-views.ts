@@ -1,5 +1,7 @@
+import { z } from 'zod';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
+import { isCurrency } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type ActorNames, showActor } from '../html/actors.ts';
@@ -9,7 +11,7 @@ import { confirmation, once, problem, reason, showField, type Wrong } from '../h
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { pager, type Sorting, withQuery } from '../html/lists.ts';
-import { facts, idLink, notice, numeric, parts, pill, showTime, table, technical } from '../html/show.ts';
+import { facts, idLink, notice, numeric, parts, pill, showTime, table, technical, toned } from '../html/show.ts';
 import { type Checked, type Payment, paymentKind, type RefusedLine } from './batch-check.ts';
 import { columns, maxPayments, whyColumn } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
@@ -180,14 +182,46 @@ ${confirmForm(visit, { action: sendUrl, sealed, button: 'Send', leave, fields: d
 const showFileName = ({ metadata, external_id }: BatchSummary): string =>
   metadata?.['file_name'] ?? external_id ?? 'by a program, without a name';
 
-/** Returns what the metadata of a batch says of lines that were not sent with it. Pure. */
-export function toOmitted(lines: readonly number[]): Record<string, string> {
-  if (lines.length === 0) return {};
-  const text = lines.join(', ');
-  // The longest text that the metadata can have.
+/** Lines that were not sent, in one text of the metadata: number, from, to, amount, currency, why. */
+const omittedSchema = z.array(z.tuple([z.number(), z.string(), z.string(), z.string(), z.string(), z.string()]));
+const mostTexts = 12;
+const longestText = 500;
+
+/**
+ * Returns what the metadata of a batch says of lines that were not sent with it: their numbers, and as many of them as it can
+ * have. Events show it, so a place that is no account number, which may be a name, is left out. Pure.
+ */
+export function toOmitted(refused: readonly RefusedLine[]): Record<string, string> {
+  if (refused.length === 0) return {};
+  const numbers = refused.map(({ line }) => line.line).join(', ');
+  const texts: string[] = [];
+  for (const { line, reason: why } of refused) {
+    const typed = [line.from, line.to, line.amount];
+    const isOdd = [
+      ...[line.from, line.to].map((place) => !/^([A-Z]{3}-\d{1,20})?$/.test(place)),
+      !/^[-+\d.,' ]{1,30}$/.test(line.amount),
+    ];
+    const [from = '', to = '', amount = ''] = typed.map((text, i) => (isOdd[i] ? '' : text));
+    const said = typed.reduce((text, odd, i) => (isOdd[i] && odd !== '' ? text.replaceAll(odd, '…') : text), why);
+    const row = JSON.stringify([
+      line.line,
+      from,
+      to,
+      amount,
+      isCurrency(line.currency) ? line.currency : '',
+      said.slice(0, 200),
+    ]);
+    const last = texts.at(-1);
+    const isFull = last === undefined || last.length + row.length + 1 > longestText;
+    if (isFull && texts.length === mostTexts) break;
+    if (isFull) texts.push(`[${row}]`);
+    else texts[texts.length - 1] = `${last.slice(0, -1)},${row}]`;
+  }
   return {
-    omitted: String(lines.length),
-    omitted_lines: text.length <= 500 ? text : `${text.slice(0, text.lastIndexOf(',', 490))} and more`,
+    omitted: String(refused.length),
+    omitted_lines:
+      numbers.length <= longestText ? numbers : `${numbers.slice(0, numbers.lastIndexOf(',', 490))} and more`,
+    ...Object.fromEntries(texts.map((text, i) => [`omitted_${i + 1}`, text])),
   };
 }
 
@@ -195,6 +229,31 @@ const omittedIn = ({ metadata }: BatchSummary): { count: number; lines: string }
   count: Number.parseInt(metadata?.['omitted'] ?? '0', 10) || 0,
   lines: metadata?.['omitted_lines'] ?? '',
 });
+
+/** Returns the results of a batch and the lines of its file that were never sent, in the order of the file. Pure. */
+export function resultRows({ results, metadata }: Pick<Batch, 'results' | 'metadata'>): ResultRow[] {
+  const omitted = Object.entries(metadata ?? {}).flatMap(([name, text]) =>
+    /^omitted_\d+$/.test(name) ? (omittedSchema.safeParse(parsed(text)).data ?? []) : [],
+  );
+  const never = omitted.map(
+    ([line, from, to, amount, currency, why]): ResultRow => ({
+      ...{ line: String(line), status: 'Never sent', kind: '', from, to, amount, currency, reason: why },
+      ...{ reference: '', description: '', id: undefined },
+    }),
+  );
+  const sent = results.map(resultRow);
+  return never.length === 0 ? sent : [...sent, ...never].sort((one, other) => Number(one.line) - Number(other.line));
+}
+
+/** Any program can write the metadata of its batches. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 const sumsText = ({ totals }: BatchSummary): string =>
   totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
 
@@ -244,8 +303,9 @@ ${rows.length > 0 && refusedTable(rows)}
 export interface ResultRow {
   /** The line in the file, or the position of the item in a batch that a program has sent. */
   line: string;
-  status: ItemResult['status'];
+  status: ItemResult['status'] | 'Never sent';
   kind: string;
+  /** Ids of accounts; of a line that was never sent, numbers as they were typed. */
   from: string | undefined;
   to: string | undefined;
   amount: string;
@@ -257,7 +317,7 @@ export interface ResultRow {
 }
 
 /** Returns the row of an item. Pure. */
-export function resultRow({ index, status, transaction, transfer, error }: ItemResult): ResultRow {
+function resultRow({ index, status, transaction, transfer, error }: ItemResult): ResultRow {
   const posting = transfer ?? transaction;
   const isDeposit = transaction?.transaction_type === 'Deposit';
   return {
@@ -283,16 +343,29 @@ export interface BatchPage {
   names: Names;
   /** The name of who sent it. */
   actors: ActorNames;
-  isRefusedOnly: boolean;
+  /** Only those with this status. */
+  only: ResultRow['status'] | undefined;
   /** The cursor of the next page. */
   next: string | undefined;
 }
 
-const words = { Completed: 'Posted', Failed: 'Refused', Pending: 'Not known yet' } as const;
+export const resultWords = {
+  Completed: 'Posted',
+  Failed: 'Refused',
+  Pending: 'Not known yet',
+  'Never sent': 'Never sent',
+} as const;
+
+/** The parts of the results, by the parameter `only`. */
+export const resultParts: readonly (readonly [only: string, status: ResultRow['status'] | undefined])[] = [
+  ['', undefined],
+  ['refused', 'Failed'],
+  ['never-sent', 'Never sent'],
+];
 
 /** The results of a batch. The page refreshes itself while some are pending. */
 export function batchPage(visit: PageRequest, page: BatchPage): Html {
-  const { batch, actors, isRefusedOnly, next } = page;
+  const { batch, actors, only, next } = page;
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);
@@ -321,13 +394,23 @@ ${facts([
   ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor, actors)}`],
 ])}${technical([['Number of the batch', html`<code>${batch_id}</code>`]])}
 <p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a href="${batchesUrl}">Upload another file</a></p>
-${parts('Payments', [
-  { href: url, text: 'All', isHere: !isRefusedOnly },
-  { href: `${url}?only=refused`, text: 'Refused', isHere: isRefusedOnly },
-])}
+${parts(
+  'Payments',
+  resultParts
+    .filter(([, one]) => one !== 'Never sent' || omitted.count > 0)
+    .map(([part, one]) => ({
+      href: part === '' ? url : `${url}?only=${part}`,
+      text: one === undefined ? 'All' : resultWords[one],
+      isHere: one === only,
+    })),
+)}
 ${resultTable(page)}
 ${pager(visit.path, visit.query, next)}</div>`;
 }
+
+/** What was typed for a line that was never sent may be no amount. */
+const amountIn = ({ status, amount, currency }: ResultRow): string =>
+  status === 'Never sent' ? `${amount} ${currency ?? ''}`.trim() : amount === '' ? '' : amountText(amount, currency);
 
 function resultTable({ rows, accounts, names }: BatchPage): Html {
   const place = (id: string | undefined) =>
@@ -340,13 +423,16 @@ function resultTable({ rows, accounts, names }: BatchPage): Html {
       numeric('Line', ({ line }) => line),
       {
         title: 'Status',
-        show: ({ status, id }) => pill(status, id === undefined ? words[status] : idLink(id, words[status])),
+        show: ({ status, id }) =>
+          status === 'Never sent'
+            ? toned('wait', 'warning', status)
+            : pill(status, id === undefined ? resultWords[status] : idLink(id, resultWords[status])),
       },
       { title: 'Why', show: ({ reason: why }) => html`<span class="text">${why}</span>` },
       { title: 'What', show: ({ kind }) => kind },
-      { title: 'From', show: ({ from, kind }) => (kind === '' ? '' : place(from)) },
-      { title: 'To', show: ({ to, kind }) => (kind === '' ? '' : place(to)) },
-      numeric('Amount', ({ amount, currency }) => (amount === '' ? '' : amountText(amount, currency))),
+      { title: 'From', show: ({ from, kind }) => (kind === '' ? (from ?? '') : place(from)) },
+      { title: 'To', show: ({ to, kind }) => (kind === '' ? (to ?? '') : place(to)) },
+      numeric('Amount', amountIn),
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     rows,

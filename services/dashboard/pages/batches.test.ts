@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
+import { toOmitted } from './batch-views.ts';
 
 /**
  * Batches without a browser: what is sent under which key, what is said of every outcome, and what
@@ -136,7 +137,13 @@ describe('a file', () => {
     expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(commands().length / 2);
     expect(JSON.parse(String(commands()[0]?.value))).toMatchObject({
       external_id: createHash('sha256').update(file).digest('hex'),
-      metadata: { file_name: 'wages <b>.csv', form: 'k', omitted: '1', omitted_lines: '3' },
+      metadata: {
+        file_name: 'wages <b>.csv',
+        form: 'k',
+        omitted: '1',
+        omitted_lines: '3',
+        omitted_1: expect.stringMatching(/^\[\[3,"SAV-9","SAV-2","1","","There is no account SAV-9\./) as string,
+      },
     });
   });
 
@@ -321,7 +328,7 @@ describe('its outcome', () => {
     expect([only.includes('4 Refused'), only.includes('2 Posted')]).toEqual([true, false]);
     const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
     expect(csv).toContain(
-      '"4","Failed","The balance would be larger than the bank allows.","Deposit","","SAV-1","25.00"',
+      '"4","Refused","The balance would be larger than the bank allows.","Deposit","","SAV-1","25.00"',
     );
   });
 
@@ -340,10 +347,50 @@ describe('its outcome', () => {
       /1 of 4 payments in the file were posted; 3 lines were never sent: 3, 5, 6\. .*Never sent 3 Total posted 5\.00 USD .*SAV-1 x SAV-2 x 5\.00 USD/,
     );
     expect(await shown()).not.toContain('All payments were posted');
+    expect(await shown()).not.toMatch(/3 Never sent/);
     answers['get_batch'] = ok(sent(1, 1, [itemResult(0), itemResult(1)]));
     expect(await shown()).toMatch(/1 of 2 payments were refused\. .*1 of 5 payments in the file were posted; 3 lines/);
     answers['list_batches'] = ok({ items: [{ ...sent(1, 0, []), results: undefined }] });
     expect(visibleText((await get(url)).body)).toContain('wages.csv 3 lines never sent');
+  });
+
+  it('has the lines that were never sent, with what they say as far as it can be kept, and no names that were typed', async () => {
+    const line = {
+      from: 'SAV-1',
+      to: 'SAV-9',
+      amount: '1,9',
+      currency: 'USD',
+      reference: '',
+      description: 'Rent of <x>',
+    };
+    const refusedLines = [
+      { line: { ...line, line: 3 }, reason: 'There is no account SAV-9.' },
+      {
+        line: { ...line, line: 5, to: 'JANE', amount: 'ten' },
+        reason: 'There is no account JANE. “ten” is no amount.',
+      },
+    ];
+    const metadata = { file_name: 'wages.csv', ...toOmitted(refusedLines), omitted_7: '{"not":"ours"}' };
+    const { omitted_1 = '' } = metadata as Record<string, string>;
+    expect(omitted_1).not.toMatch(/JANE|ten|Rent/);
+    const counts = { completed: 1, failed: 1, pending: 0 };
+    const batch = { batch_id, mode: 'independent', status: 'Completed', counts, ...head, metadata };
+    answers['get_batch'] = ok({ ...batch, results: [itemResult(0), itemResult(1)] });
+    const { get } = made.signedIn(clerk);
+    const all = visibleText((await get(`${url}/${batch_id}`)).body);
+    expect(all).toMatch(
+      /2 Posted .* 3 Never sent There is no account SAV-9\. SAV-1 SAV-9 1,9 USD 4 Refused .* 5 Never sent There is no account …\. “…” is no amount\. SAV-1 USD/,
+    );
+    const only = visibleText((await get(`${url}/${batch_id}?only=never-sent`)).body);
+    expect([only.includes('3 Never sent'), only.includes('2 Posted')]).toEqual([true, false]);
+    const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
+    expect(csv).toContain('"3","Never sent","There is no account SAV-9.","","SAV-1","SAV-9","1,9","USD"');
+    // The metadata takes so many; the numbers of the others stay.
+    const many = toOmitted(
+      Array.from({ length: 900 }, (_, i) => ({ line: { ...line, line: i + 2 }, reason: 'x'.repeat(300) })),
+    );
+    expect(Object.values(many).every((text) => text.length <= 500)).toBe(true);
+    expect([Object.keys(many).length, many['omitted']]).toEqual([14, '900']);
   });
 
   it('is refreshed automatically while something is unknown', async () => {

@@ -28,7 +28,9 @@ import {
   preview,
   type ResultRow,
   refusedBatch,
-  resultRow,
+  resultParts,
+  resultRows,
+  resultWords,
   type SentBefore,
   startPage,
   toOmitted,
@@ -56,8 +58,8 @@ const instructionSchema = z.object({
   mode: batchMode,
   idempotency_key: z.string(),
   repeated: z.array(z.number()),
-  /** The lines that cannot be sent. Pages that were made before this was added do not have it. */
-  omitted: z.array(z.number()).default([]),
+  /** The lines that cannot be sent, as metadata of the batch. Pages that were made before this was added do not have it. */
+  omitted: z.record(z.string(), z.string()).catch({}).default({}),
   payments: z.array(
     z.object({
       line: lineSchema,
@@ -122,7 +124,7 @@ async function look(visit: PageRequest, instructions: Sealed): Promise<PageResul
     mode,
     idempotency_key: enteredIdempotencyKey(visit) ?? randomUUID(),
     repeated: checked.repeated,
-    omitted: checked.refused.map(({ line }) => line.line),
+    omitted: toOmitted(checked.refused),
     payments: checked.payments.map(toSentPayment),
   };
   const wrong = isSendable ? brokenRule(instruction) : undefined;
@@ -152,7 +154,7 @@ function toBody(
   toAmount: (amount: string) => unknown = jsonNumber,
 ): object {
   const items = payments.map((payment) => toBatchItem(payment, toAmount(payment.amount)));
-  return { mode, items, external_id: sha256, metadata: { file_name: file, form, ...toOmitted(omitted) } };
+  return { mode, items, external_id: sha256, metadata: { file_name: file, form, ...omitted } };
 }
 
 /** Reads the request as the API will, and returns why it would be refused as a whole. */
@@ -247,10 +249,10 @@ function addResults(app: FastifyInstance): void {
   addPage(app, `${batchesUrl}/:batch_id`, page, async (visit) => {
     const batch = await wholeOrRefused(() => readBatch(visit));
     if ('content' in batch) return batch;
-    const isRefusedOnly = visit.query.get('only') === 'refused';
-    const shown = isRefusedOnly ? batch.results.filter(({ status }) => status === 'Failed') : batch.results;
+    const [, only] = resultParts.find(([part]) => part === (visit.query.get('only') ?? '')) ?? [];
+    const shown = resultRows(batch).filter(({ status }) => only === undefined || status === only);
     const at = Math.max(0, Number.parseInt(visit.query.get('cursor') ?? '0', 10) || 0);
-    const rows = shown.slice(at, at + pageSize).map(resultRow);
+    const rows = shown.slice(at, at + pageSize);
     const next = at + pageSize < shown.length ? String(at + pageSize) : undefined;
     const accounts = await accountsBy(visit, listPlaces(rows));
     const [names, actors] = await Promise.all([
@@ -259,18 +261,19 @@ function addResults(app: FastifyInstance): void {
     ]);
     return {
       title: `Payments of ${batch.metadata?.['file_name'] ?? 'a program'}`,
-      content: batchPage(visit, { batch, rows, accounts, names, actors, isRefusedOnly, next }),
+      content: batchPage(visit, { batch, rows, accounts, names, actors, only, next }),
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
-    const rows = (await readBatch(visit)).results.map(resultRow);
+    const rows = resultRows(await readBatch(visit));
     const numbers = await readAccountNumbers(visit, listPlaces(rows));
     const columns = resultColumns(numbers);
     return Readable.from([csvHead(columns, visit.query.has('sep')), csvRows(columns, rows)]);
   });
 }
 
-const listPlaces = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
+const listPlaces = (rows: readonly ResultRow[]) =>
+  rows.flatMap(({ status, from, to }) => (status === 'Never sent' ? [] : [from, to]));
 
 /** If an item was refused and nothing was posted, the API returns the same error as for the request. */
 async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (PageResult & { content: unknown })> {
@@ -293,12 +296,16 @@ function resultColumns(numbers: ReadonlyMap<string, string>): CsvColumn<ResultRo
   const place = (id: string | undefined) => id && (numbers.get(id) ?? id);
   return [
     'line',
-    'status',
+    { title: 'status', value: ({ status }) => resultWords[status] },
     { title: 'why', value: ({ reason }) => reason },
     { title: 'type', value: ({ kind }) => kind },
     { title: 'from', value: ({ from }) => place(from) },
     { title: 'to', value: ({ to }) => place(to) },
-    { title: 'amount', value: ({ amount, currency }) => (amount === '' ? '' : plainMoney(amount, currency)) },
+    {
+      title: 'amount',
+      value: ({ status, amount, currency }) =>
+        status === 'Never sent' || amount === '' ? amount : plainMoney(amount, currency),
+    },
     'currency',
     'reference',
     'description',
