@@ -39,7 +39,8 @@ test.each([0, 4_900, -4_900, 5_100, -5_100, 7_200_000, -1e12])(
     await clock.start();
     expect(clock.skewMs()).toBe(skew);
     expect(clock.check().ok).toBe(Math.abs(skew) <= 5_000);
-    if (Math.abs(skew) > 5_000) expect(clock.check().reason).toContain(skew > 0 ? 's ahead of the' : 's behind the');
+    if (Math.abs(skew) > 5_000)
+      expect(clock.check().reason).toContain(skew > 0 ? '5 s ahead of the' : '5 s behind the');
     clock.stop();
   },
 );
@@ -47,8 +48,11 @@ test.each([0, 4_900, -4_900, 5_100, -5_100, 7_200_000, -1e12])(
 test('a jump is detected immediately, and so is its correction', async () => {
   const { clock, world } = host(0);
   await clock.start();
-  world.skew = -6_000;
-  expect(clock.check().reason).toBe("this host's clock is 6.0 s behind the database's");
+  for (const skew of [-6_000, -6_100]) {
+    world.skew = skew;
+    // A number that changes would make each reading of the probe another event.
+    expect(clock.check().reason).toBe("this host's clock is more than 5 s behind the database's");
+  }
   world.skew = 100;
   expect(clock.check()).toEqual({ ok: true });
   clock.stop();
@@ -72,7 +76,7 @@ test('the database is queried every second until it responds, and the last compa
   expect(clock.check().reason).toContain('not been compared');
   world.isAway = false;
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(clock.check().reason).toContain('6.0 s ahead');
+  expect(clock.check().reason).toContain('5 s ahead');
   world.isAway = true;
   world.skew = 0;
   await vi.advanceTimersByTimeAsync(20_000);
@@ -88,7 +92,7 @@ test('while the clocks disagree, a handler rejects and is not called', async () 
   await clock.start();
   await handle([]);
   world.skew = -6_000;
-  await expect(handle([])).rejects.toThrow('6.0 s behind');
+  await expect(handle([])).rejects.toThrow('5 s behind');
   expect(calls).toBe(1);
   clock.stop();
 });
@@ -96,6 +100,6 @@ test('while the clocks disagree, a handler rejects and is not called', async () 
 test('a time of the database must not differ by more than 5 s', () => {
   const at = (ms: number) => () => requireSameTime(new Date(Date.now() + ms).toISOString());
   for (const ms of [0, 4_900, -4_900]) expect(at(ms)).not.toThrow();
-  expect(at(5_100)).toThrow('5.1 s behind');
-  expect(at(-7_200_000)).toThrow('7200.0 s ahead of');
+  expect(at(5_100)).toThrow('5 s behind');
+  expect(at(-7_200_000)).toThrow('5 s ahead of');
 });

@@ -58,7 +58,7 @@ export function whileClocksAgree<T>(
 }
 
 function describe(skewMs: number): string {
-  return `this host's clock is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's`;
+  return `this host's clock is more than ${maxSkewMs / 1000} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's`;
 }
 
 export function createClock({

@@ -4,7 +4,7 @@ import type { Check } from './health.ts';
 import { createHealthServer } from './health.ts';
 import { createMetrics } from './metrics.ts';
 
-const checks: { live: Check; ready: Check } = { live: () => true, ready: () => true };
+const checks: Record<'live' | 'ready' | 'shared', Check> = { live: () => true, ready: () => true, shared: () => true };
 const metrics = createMetrics('test');
 const server = createHealthServer({
   host: '127.0.0.1',
@@ -13,6 +13,7 @@ const server = createHealthServer({
   logger: pino({ level: 'silent' }),
   live: { consumer: () => checks.live() },
   ready: { database: () => checks.ready() },
+  shared: { broker: () => checks.shared() },
 });
 let base = '';
 
@@ -33,7 +34,12 @@ test('probes report the result of each check', async () => {
     503,
     {
       status: 'error',
-      checks: { consumer: { ok: true }, database: { ok: false, reason: 'catching up' }, running: { ok: true } },
+      checks: {
+        consumer: { ok: true },
+        database: { ok: false, reason: 'catching up' },
+        running: { ok: true },
+        broker: { ok: true },
+      },
     },
   ]);
   expect((await get('/livez'))[0]).toBe(200);
@@ -44,6 +50,13 @@ test('probes report the result of each check', async () => {
     503,
     { checks: { database: { ok: false, reason: 'connection refused' } } },
   ]);
+  checks.ready = () => true;
+});
+
+test('what is shared with all processes is reported and does not count', async () => {
+  checks.shared = () => ({ ok: false, reason: 'not connected' });
+  expect(await get('/readyz')).toMatchObject([200, { checks: { broker: { ok: false, reason: 'not connected' } } }]);
+  checks.shared = () => true;
 });
 
 test('a check that never finishes fails after 2 s', async () => {

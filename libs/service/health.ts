@@ -22,6 +22,8 @@ export interface HealthOptions {
   live?: Record<string, Check>;
   /** Checks that must pass before the process receives requests. */
   ready?: Record<string, Check>;
+  /** Checks of what all processes share, for example the brokers: /readyz reports them, but they do not count. */
+  shared?: Record<string, Check>;
   metrics: Metrics;
   logger: Logger;
 }
@@ -43,6 +45,7 @@ export function createHealthServer({
   port,
   live = {},
   ready = {},
+  shared = {},
   metrics,
   logger,
 }: HealthOptions): HealthServer {
@@ -53,7 +56,10 @@ export function createHealthServer({
     const path = (request.url ?? '/').split('?')[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, json, '{"status":"error"}');
     if (path === '/livez') return sendChecks(response, await runChecks(live));
-    if (path === '/readyz') return sendChecks(response, await runChecks({ ...live, ...ready, running }));
+    if (path === '/readyz') {
+      const [own, others] = await Promise.all([runChecks({ ...live, ...ready, running }), runChecks(shared)]);
+      return sendChecks(response, own, others);
+    }
     if (path === '/metrics') return send(response, 200, metrics.contentType, await metrics.text());
     send(response, 404, json, '{"status":"error"}');
   }
@@ -86,9 +92,12 @@ export function createHealthServer({
   };
 }
 
-function sendChecks(response: ServerResponse, checks: Record<string, CheckResult>): void {
-  const ok = Object.values(checks).every((check) => check.ok);
-  send(response, ok ? 200 : 503, json, JSON.stringify({ status: ok ? 'success' : 'error', checks }));
+type Results = Record<string, CheckResult>;
+
+function sendChecks(response: ServerResponse, own: Results, shared: Results = {}): void {
+  const ok = Object.values(own).every((check) => check.ok);
+  const body = { status: ok ? 'success' : 'error', checks: { ...own, ...shared } };
+  send(response, ok ? 200 : 503, json, JSON.stringify(body));
 }
 
 function send(response: ServerResponse, status: number, contentType: string, body: string): void {
@@ -97,7 +106,7 @@ function send(response: ServerResponse, status: number, contentType: string, bod
 }
 
 /** Runs all checks concurrently, each with a timeout. */
-async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
+async function runChecks(checks: Record<string, Check>): Promise<Results> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const),
   );

@@ -62,12 +62,16 @@ run(
       port: config.HEALTH_PORT,
       ready: {
         http: serving.ready,
-        requests: () => publisher.health(),
-        replies: () => requester.health(),
-        api_keys: () => (keyFloor.health().ok ? keyFollower.health() : keyFloor.health()),
-        ended_tokens: () => tokenFollower.health(),
+        api_keys: () => keyFloor.health(),
         clock: () => clock.check(),
         time_zone: () => bankTime.zone(),
+      },
+      // A gateway that is ready answers 503 at once without the brokers; if none were ready, callers would get no answer.
+      shared: {
+        requests: () => publisher.health(),
+        replies: () => requester.health(),
+        key_changes: () => keyFollower.health(),
+        ended_tokens: () => tokenFollower.health(),
       },
       metrics: registry,
       logger,

@@ -8,9 +8,8 @@ const patienceMs = 15_000;
 const lookEveryMs = 50;
 
 /**
- * Routes clients to gateways as a load balancer with readiness probes would: not to a gateway that is unavailable or
- * about to stop. A gateway that is not ready because a server that it needs is unavailable still receives requests,
- * because callers must get its errors.
+ * Routes clients to gateways as a load balancer with readiness probes would: not to a gateway that is unavailable or about
+ * to stop.
  */
 export class Entrance {
   readonly #cluster: Cluster;

@@ -298,7 +298,10 @@ async function makeKey(settings: BankSettings): Promise<string> {
  * Topics of events have few partitions, and the topic of replies only those up to the last one that a gateway reads,
  * because each costs the broker 15 ms of CPU and no test addresses others by number.
  */
-async function createTopics(settings: BankSettings, gateways: number): Promise<void> {
+export async function createTopics(
+  settings: Pick<BankSettings, 'brokers' | 'topicPrefix' | 'env'>,
+  gateways: number,
+): Promise<void> {
   const config = topicsConfig.parse({
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
@@ -316,7 +319,7 @@ async function createTopics(settings: BankSettings, gateways: number): Promise<v
   await ensureTopics(createTestKafka(settings), specs);
 }
 
-function createTestKafka({ brokers }: BankSettings): KafkaClient {
+function createTestKafka({ brokers }: Pick<BankSettings, 'brokers'>): KafkaClient {
   return createKafka({ brokers: brokers.split(','), client_id: 'test' }, silent);
 }
 

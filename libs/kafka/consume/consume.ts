@@ -123,7 +123,7 @@ export class Consumer {
     const silentMs = performance.now() - this.#lastSign;
     return silentMs <= 2 * this.#group.sessionTimeoutMs
       ? { ok: true }
-      : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
+      : { ok: false, reason: 'no fetch or heartbeat for two session timeouts' };
   }
 
   /**
@@ -136,7 +136,7 @@ export class Consumer {
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
     return silentMs <= hopelessMs + silentSessions * this.#group.sessionTimeoutMs
       ? { ok: true }
-      : { ok: false, reason: `nothing received for ${Math.round(silentMs)} ms, although the brokers respond` };
+      : { ok: false, reason: 'nothing is received, although the brokers respond' };
   }
 
   assigned(): Assignment[] {

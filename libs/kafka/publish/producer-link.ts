@@ -16,6 +16,7 @@ export class ProducerLink {
   readonly #onChange: () => void;
   readonly #stopping = new AbortController();
   #link: Link<Producer> | undefined;
+  #awaySince: number | undefined = -Infinity;
   #connecting: Promise<void> | undefined;
   #partitions = new Map<string, number>();
 
@@ -30,6 +31,12 @@ export class ProducerLink {
   /** The connected producer; undefined while there is no connection. */
   get producer(): Producer | undefined {
     return this.#link?.gate.isConnected ? this.#link.client : undefined;
+  }
+
+  /** For how long there has been no connection, in ms since this was first called without: Infinity before the first. */
+  awayMs(): number {
+    this.#awaySince = this.producer ? undefined : (this.#awaySince ?? performance.now());
+    return this.#awaySince === undefined ? 0 : performance.now() - this.#awaySince;
   }
 
   /** Returns the number of partitions of a topic, or undefined if the broker did not know the topic when last asked. */

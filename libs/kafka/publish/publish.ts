@@ -24,6 +24,8 @@ export interface PublisherOptions {
 }
 
 const sweepMs = 20;
+/** A lost connection is usually replaced sooner. */
+const patienceMs = 1_000;
 
 /**
  * A publisher without duplicates or losses: idempotent, acks=all, and with one send in flight, because kafkajs
@@ -107,9 +109,10 @@ export class Publisher {
     });
   }
 
+  /** Not ok before the start, while it stops, and when there has been no connection for a second. */
   health(): { ok: boolean; reason?: string } {
     if (this.#state !== 'running') return { ok: false, reason: `publisher ${this.#options.name} is ${this.#state}` };
-    return this.#link.producer
+    return this.#link.awayMs() < patienceMs
       ? { ok: true }
       : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
   }

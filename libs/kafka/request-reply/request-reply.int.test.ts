@@ -162,6 +162,23 @@ describe('an error names the stage that failed', () => {
     await proxied.stop({ timeoutMs: 0 });
   });
 
+  test('not_sent at once while the publisher has had no connection for a second, until it has one again', async () => {
+    const proxied = new Publisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
+    await proxied.start();
+    const requester = await started({}, kafka, proxied);
+    await proxy.set({ kind: 'refuse' });
+    // A lost connection is usually replaced within the time of a request.
+    const early = ask(requester, 'early', 'key', 30_000, 30_000);
+    await eventually(() => !proxied.health().ok, 10_000);
+    const begun = performance.now();
+    expect(await failureStage(ask(requester, 'x', 'key', 30_000, 30_000))).toBe('not_sent');
+    expect(performance.now() - begun).toBeLessThan(500);
+    await proxy.heal();
+    expect(await early).toBe('early');
+    expect(await ask(requester, 'after')).toBe('after');
+    await proxied.stop();
+  });
+
   test('unacknowledged: the process stops before the broker has acknowledged the request', async () => {
     const proxied = new Publisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
     await proxied.start();

@@ -172,8 +172,7 @@ export class Requester {
 
   #refusal(): string | undefined {
     if (this.#stopping) return 'the process is stopping';
-    const { ok, reason } = this.health();
-    if (!ok) return reason;
+    for (const { ok, reason } of [this.#publisher.health(), this.health()]) if (!ok) return reason;
     return this.#pending.size >= this.#options.maxPending
       ? `${this.#pending.size} requests are already waiting`
       : undefined;

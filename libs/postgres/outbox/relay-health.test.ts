@@ -31,7 +31,7 @@ test('a relay that waits for brokers when it starts counts as alive; one that ha
   vi.advanceTimersByTime(35_000);
   expect(relay.health()).toEqual({ ok: true });
   vi.advanceTimersByTime(1_000);
-  expect(relay.health()).toEqual({ ok: false, reason: 'the loop of the outbox relay has not run for 36000 ms' });
+  expect(relay.health()).toEqual({ ok: false, reason: 'the loop of the outbox relay hangs' });
   vi.useRealTimers();
   await relay.stop();
 });

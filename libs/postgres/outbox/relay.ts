@@ -166,9 +166,7 @@ export class Relay {
   health(): { ok: boolean; reason?: string } {
     const silentMs = performance.now() - (this.#lastTurnAt ?? performance.now());
     const hung = silentMs > 2 * this.#options.publishTimeoutMs + 15_000;
-    return hung
-      ? { ok: false, reason: `the loop of the outbox relay has not run for ${Math.round(silentMs)} ms` }
-      : { ok: true };
+    return hung ? { ok: false, reason: 'the loop of the outbox relay hangs' } : { ok: true };
   }
 
   /** True while this relay publishes. */

@@ -398,7 +398,7 @@ test('while the clocks disagree, no key counts as expired, also not one whose fa
     await bank.owner.query("update api_keys set expires_at = now() - interval '1 second' where key_id = $1", [key_id]);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 7_200_000 });
     try {
-      await expect(tellExpiries(bank.pool)).rejects.toThrow(/clock is (7199|7200)\.\d s behind/);
+      await expect(tellExpiries(bank.pool)).rejects.toThrow(/clock is more than 5 s behind/);
     } finally {
       vi.useRealTimers();
     }

@@ -320,7 +320,7 @@ describe('an expired hold', () => {
       const deposit = ledger.cash('Deposit', a, '1');
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 });
       try {
-        await expect(sweepHolds(one)).rejects.toThrow(/clock is (7199|7200)\.\d s/);
+        await expect(sweepHolds(one)).rejects.toThrow(/clock is more than 5 s/);
         await expect(book([deposit])).rejects.toThrow(/clock/);
       } finally {
         vi.useRealTimers();
