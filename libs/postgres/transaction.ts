@@ -95,6 +95,17 @@ async function commit(client: PoolClient): Promise<{ command: string; warnings: 
 }
 
 /**
+ * Promise.all for statements that are sent together, in their order. It rejects with the error of the first one that
+ * failed, which may be retryable: those after it report only that the transaction is aborted.
+ */
+export async function sentTogether<const T extends readonly unknown[]>(
+  statements: T,
+): Promise<{ -readonly [I in keyof T]: Awaited<T[I]> }> {
+  await Promise.allSettled(statements);
+  return Promise.all(statements);
+}
+
+/**
  * Makes the commit of this transaction wait for the synchronous standby although it changes nothing. A repeat must not
  * be answered while the first outcome is on one server only. The commit of a transaction that has written no WAL does
  * not wait.

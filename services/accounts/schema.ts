@@ -18,12 +18,12 @@ function grants(role: string): string[] {
     `grant select, insert, update (secret_hash, expires_at, revoked_at, last_used_at, version, expiry_told) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, notes, audit, dead_lettered_commands to ${role}`,
-    `grant select, insert, update (name, signed_in_at) on staff_names to ${role}`,
+    `grant select, insert, update (name, folded, signed_in_at) on staff_names to ${role}`,
     `grant select on audit_chain to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The request of an approval cannot be changed.
     `grant select, insert, update (status, decided_by, decided_at, reason, outcome, key_claimed_at) on approvals to ${role}`,
-    `grant select, insert, update (reply), delete on commands to ${role}`,
+    `grant select, insert, update (reply, repeats), delete on commands to ${role}`,
     `grant select, insert, delete on waiting_replies to ${role}`,
     `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,
     // Personal data in these tables is replaced by a function of the owner, for a client whose erasure this

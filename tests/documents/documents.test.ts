@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { oldestPostgres } from '#libs/postgres/version.ts';
+import { postgresVersions } from '#libs/postgres/version.ts';
 import { pages } from '../../tools/generate/pages.ts';
 import { firstRequests } from '../../tools/local/connection.ts';
 
@@ -83,5 +83,7 @@ it('the requests of README.md are those that npm start prints', () => {
 });
 
 it('README.md names the version of PostgreSQL that the migrations need', () => {
-  expect(read('README.md')).toContain(`PostgreSQL ${oldestPostgres} and Kafka 4`);
+  expect(read('README.md')).toContain(
+    `PostgreSQL ${postgresVersions.oldest} to ${postgresVersions.newest} and Kafka 4`,
+  );
 });

@@ -22,7 +22,7 @@ const registry = globalThis as { [key]?: Shared };
  * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL, and with the
  * bank of useSharedBank at TEST_SHARED_BANK. The servers are those in the environment, else
  * containers if an engine responds and has or can pull the images, else the programs that `npm
- * start` uses. Prints its choice; fails if none is possible.
+ * start` uses, Postgres from the folder TEST_POSTGRES_BIN if it is given (npm run test:postgres15). Prints its choice; fails if none is possible.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const shared = (registry[key] ??= { users: 0, started: start() });
@@ -59,7 +59,7 @@ async function start(): Promise<() => Promise<void>> {
 async function startServers(dir: string, stops: (() => Promise<void>)[]): Promise<string> {
   const wanted = { kafka: !process.env['KAFKA_BROKERS'], postgres: !process.env['DATABASE_URL'] };
   if (!wanted.kafka && !wanted.postgres) return 'those named by KAFKA_BROKERS and DATABASE_URL';
-  const containers = await startContainers(wanted);
+  const containers = process.env['TEST_POSTGRES_BIN'] ? 'TEST_POSTGRES_BIN is set' : await startContainers(wanted);
   if (typeof containers !== 'string') {
     stops.push(containers.stop);
     if (wanted.kafka) process.env['KAFKA_BROKERS'] = containers.brokers;

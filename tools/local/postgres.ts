@@ -11,8 +11,12 @@ import { awaitLogLine, logSize } from './log-file.ts';
 
 const NOBODY = 65534;
 
+/** The folder of the programs of another version, for tests. */
+const otherBin = process.env['TEST_POSTGRES_BIN'];
 /** The built-in locale, whose order does not depend on the machine. */
 export const initdbLocale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+/** What every version has. Only ASCII letters have a case in it. */
+const simpleLocale = ['--encoding=UTF8', '--locale=C'];
 
 export type PostgresOptions = {
   /** The data folder, created at the first start. */
@@ -39,7 +43,10 @@ type RunAs = { prefix: string[]; uid?: number; gid?: number };
  * cleans up after a killed server. Throws an error with the last lines of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Child> {
-  const programs = await findPrograms();
+  const programs =
+    otherBin === undefined
+      ? await findPrograms()
+      : { initdb: join(otherBin, 'initdb'), postgres: join(otherBin, 'postgres') };
   const runAs = chooseUser(programs, options.dir);
   await rm(`${options.dir}.new`, { recursive: true, force: true });
   if (!existsSync(join(options.dir, 'PG_VERSION'))) await createCluster(options, programs, runAs);
@@ -209,7 +216,12 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
   if (runAs.uid !== undefined) spawnSync('chown', [`${runAs.uid}:${runAs.gid}`, dir, passwordFile]);
   try {
     const auth = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-    await runInitdb(runAs, programs.initdb, ['-D', dir, ...initdbLocale, ...auth]);
+    await runInitdb(runAs, programs.initdb, [
+      '-D',
+      dir,
+      ...(otherBin === undefined ? initdbLocale : simpleLocale),
+      ...auth,
+    ]);
     const { name, password } = options.owner;
     const sql = [
       `CREATE ROLE ${name} LOGIN CREATEROLE CREATEDB PASSWORD '${password}' IN ROLE pg_monitor, pg_signal_backend`,

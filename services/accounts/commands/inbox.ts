@@ -34,10 +34,10 @@ export async function claim(client: Queries, commands: readonly MessageContext[]
   const sorted = commands.toSorted((a, b) => (a.message_id < b.message_id ? -1 : 1));
   const { rows } = await client.query<KnownRow & { is_known: boolean }>({
     name: 'claim',
-    // The update changes nothing. It locks and returns what is there.
+    // The update locks what is there, and tells it from what is new.
     text: `insert into commands as c (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
-       on conflict (command_id) do update set reply = c.reply
-       returning ${knownColumns.replaceAll(/\w+/g, 'c.$&')}, old.command_id is not null as is_known`,
+       on conflict (command_id) do update set repeats = c.repeats + 1
+       returning ${knownColumns}, repeats > 0 as is_known`,
     values: [
       sorted.map(({ message_id }) => message_id),
       sorted.map(({ fingerprint = null }) => fingerprint),

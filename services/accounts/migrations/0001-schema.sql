@@ -117,6 +117,7 @@ create table commands (
   -- The request that sent the command first. Its message may be delivered again after a crash, which is not a repeat by the
   -- caller (who would otherwise never get the secret of an API key).
   correlation_id text,
+  repeats        int not null default 0, -- how often the command has come again
   created_at     timestamptz not null default clock_timestamp()
 ) with (fillfactor = 80);
 
@@ -268,8 +269,7 @@ create table staff_names (
   actor        text collate "C" primary key,
   name         text not null,
   signed_in_at timestamptz not null,
-  -- Names with the same value look alike.
-  folded       text not null generated always as (regexp_replace(lower(normalize(name, NFKC)), ' +', ' ', 'g')) stored
+  folded       text not null -- names with the same value look alike
 );
 create index staff_names_alike on staff_names (folded);
 

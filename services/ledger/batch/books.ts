@@ -1,5 +1,6 @@
 import { approvalKey, commandKey, idKey, openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { sentTogether } from '#libs/postgres/transaction.ts';
 import { requireSameTime } from '#libs/service/clock.ts';
 import { dayAt, dayLimit } from '../domain/calendar.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
@@ -44,7 +45,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
   const [customers, slots, posted, tills, { now, known, closed }, reversals, deadLettered, outcomes, takenNumbers] =
-    await Promise.all([
+    await sentTogether([
       lockAccounts(client, [...touchedAccounts(named), ...ids]),
       lockSystemAccounts(client, cash, currencies, slot),
       lockPosted(client, commands),

@@ -1,5 +1,6 @@
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { sentTogether } from '#libs/postgres/transaction.ts';
 import type { SingleCommand } from '../domain/decision.ts';
 import { noTills, type TillState, type Tills } from '../domain/tills.ts';
 import { type TillRow, tillColumns, toTill, uuids } from '../rows.ts';
@@ -28,7 +29,14 @@ export async function lockTills(client: Queries, commands: SingleCommand[]): Pro
   const actors = [...new Set(persons.map(({ context }) => context.actor))];
   const closed = persons.flatMap(({ name, data }) => (name === 'close_till' ? [data.till_id] : []));
   const isAlone = persons.some(isOfTill);
-  const [{ rows }, sums] = await Promise.all([
+  const [, { rows }, sums] = await sentTogether([
+    // Postings that share the lock of a row overtake a closing that waits for it (in Postgres 15, for good); here it has its turn.
+    client.query({
+      name: isAlone ? 'queue_alone_for_tills' : 'queue_for_tills',
+      text: `select pg_advisory_xact_lock${isAlone ? '' : '_shared'}(key) from (
+        select distinct hashtextextended('till of ' || actor, 0) as key from unnest($1::text[]) as actor order by key) as keys`,
+      values: [actors],
+    }),
     client.query<TillRow>({
       name: isAlone ? 'lock_tills' : 'share_tills',
       text: `select ${tillColumns} from tills where actor = any($1::text[]) and closed_at is null or till_id = any($2::uuid[])

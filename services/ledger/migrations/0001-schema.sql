@@ -12,8 +12,7 @@ create table accounts (
   account_number  text not null unique,
   client_id       uuid,
   account_type    text not null check (account_type in ('Savings', 'Checking', 'Current', 'Loan', 'Teller', 'Vault')),
-  -- The column is virtual, because a stored one would be computed again for every row that a posting updates.
-  class           text generated always as (case when account_type in ('Loan', 'Teller', 'Vault') then 'asset' else 'liability' end) virtual,
+  class           text generated always as (case when account_type in ('Loan', 'Teller', 'Vault') then 'asset' else 'liability' end) stored,
   currency        text not null,
   status          text not null check (status in ('Active', 'Inactive', 'Frozen')),
   status_version  int not null default 1,
