@@ -29,6 +29,6 @@ export async function awaitReady(
     if (status === 200) return;
     const failure = failed() ?? (Date.now() > end ? `answers ${status} after ${timeoutMs / 1000} s` : undefined);
     if (failure !== undefined) throw new Error(`${probe.url} ${failure}`);
-    await sleep(50);
+    await sleep(100);
   }
 }
