@@ -98,7 +98,7 @@ function pagePaths(n: number): string[] {
       '/operations',
       '/audit',
     ],
-    ...['/operations/dead-letters', '/api-keys', '/api-keys/new', '/webhooks', '/counter', '/counter/batches'],
+    ...['/api-keys', '/api-keys/new', '/webhooks', '/counter', '/counter/batches'],
     ...['/transactions?status=Failed', '/books/postings', '/clients?q=amina+ot', '/find?q=amina+otieno'],
     ...[`/find?q=07${String(n).padStart(8, '0')}`, '/counter?q=amina+otieno', '/clients/new', '/accounts/new'],
     ...parts.map((part) => account + part),
