@@ -82,8 +82,8 @@ const auditActorSchema = z
 export type AuditActor = z.infer<typeof auditActorSchema>;
 
 const maxNamed = 50;
-/** Persons, by their actors. */
-export const splitPersons = (actors: string): string[] => actors.split(/,(?=jwt:)/);
+/** Persons and API keys. */
+export const splitActors = (actors: string): string[] => actors.split(/,(?=jwt:|key:)/);
 
 const freeze = {
   resource_id: example.ids.account,
@@ -114,18 +114,18 @@ export const auditEndpoints = {
   },
   list_staff_names: {
     route: 'GET /admin/staff-names',
-    summary: 'List the display names of persons',
+    summary: 'List the names of persons and keys',
     scope: null,
     bankOnly: true,
     query: z.strictObject({
       actors: text(1, 16_384).refine(
-        (actors) => splitPersons(actors).length <= maxNamed,
-        `must be at most ${maxNamed} persons, separated by commas`,
+        (actors) => splitActors(actors).length <= maxNamed,
+        `must be at most ${maxNamed} persons and keys, separated by commas`,
       ),
     }),
     shape: 'list',
     description:
-      'For persons of the bank. Returns those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor.',
+      'For persons of the bank. Returns the API keys, and those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor.',
     errors: ['insufficient_scope'],
     answers: { ada },
   },
@@ -192,7 +192,7 @@ export const auditEvents = {
 export const auditMeanings = {
   fields: {
     'list_audit_actors.q': 'A part of the name, in any case, 1 to 255 characters; default: every actor',
-    'list_staff_names.actors': `At most ${maxNamed} persons as \`jwt:<issuer>|<subject>\`, separated by commas`,
+    'list_staff_names.actors': `At most ${maxNamed} persons as \`jwt:<issuer>|<subject>\` or keys as \`key:<key_id>\`, separated by commas`,
     'AuditActor.actor': 'The actor, as in audit records',
     'AuditActor.name':
       "The name of the key or person; for programs, or if it is not known, the subject of the person's token",

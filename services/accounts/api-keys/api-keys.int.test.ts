@@ -59,6 +59,12 @@ const readStates = async (key_id: string) =>
     .filter(({ topic }) => topic === 'api-keys')
     .map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
 
+test('its name is shown to people who may not read keys', async () => {
+  const { key_id, name } = await newKey({ name: 'Payroll' });
+  const asked = { actors: `key:${key_id},key:key_${'0'.repeat(32)}` };
+  expect(await bank.send('list_staff_names', asked)).toEqual({ ok: true, data: [{ actor: `key:${key_id}`, name }] });
+});
+
 test('a key is created, returned without its hash, and published to the gateways', async () => {
   const data = keyData({ expires_at: '2099-01-01T02:00:00.000+02:00' });
   const reply = await bank.send('create_api_key', data, { message_id: data.key_id, time: '2026-01-02T03:04:05.678Z' });

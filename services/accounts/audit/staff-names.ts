@@ -1,4 +1,4 @@
-import { type AuditActor, type AuditRecord, splitPersons } from '#libs/contracts/audit.ts';
+import { type AuditActor, type AuditRecord, splitActors } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
@@ -43,8 +43,10 @@ export async function listStaffNames(
   { actors }: MessageData<'list_staff_names'>,
 ): Promise<ReplyBody> {
   const { rows } = await pool.query<AuditActor>(
-    `select actor, ${shownName} as name from staff_names n where actor = any($1) order by actor`,
-    [splitPersons(actors)],
+    `select actor, ${shownName} as name from staff_names n where actor = any($1)
+     union all select 'key:' || key_id, name from api_keys where key_id = any(select substring(a from '^key:(.*)$') from unnest($1::text[]) a)
+     order by actor`,
+    [splitActors(actors)],
   );
   return { ok: true, data: rows };
 }

@@ -48,7 +48,7 @@ export function addBooks(app: FastifyInstance): void {
       api.get<Operations>('/admin/operations'),
     ]);
     const last = operations.data.last_verification;
-    const names = await readActorNames({ api, person }, last ? [last] : [], 'requested_by');
+    const names = await readActorNames({ api }, last ? [last] : [], 'requested_by');
     // The trial balance reads all accounts, so the page does not wait for it.
     const [balance, postings] = [
       loaded('balance', balanceUrl, 'Trial balance'),

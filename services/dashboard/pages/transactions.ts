@@ -164,7 +164,7 @@ async function showEvents(
   if (!person.scopes.has('audit:read')) return html``;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
-    return showTimeline(data, await readActorNames({ api, person }, [data.request], 'actor'));
+    return showTimeline(data, await readActorNames({ api }, [data.request], 'actor'));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
     return html`<p role="status">It has no timeline.</p>`;
