@@ -271,10 +271,13 @@ export interface ShownChange {
 
 /** Shows values before and after a change, under these titles. */
 export function changeTable(caption: string, titles: readonly [string, string], rows: readonly ShownChange[]): Html {
+  const value = (shown: Html | string | null) => html`<span class="text">${shown ?? '–'}</span>`;
   const columns: Column<ShownChange>[] = [
     { title: 'What', show: ({ what }) => what },
-    numeric(titles[0], ({ before }) => before ?? '–'),
-    numeric(titles[1], ({ after }) => html`<strong>${after ?? '–'}</strong>`),
+    ...(rows.some(({ before }) => before !== null)
+      ? [{ title: titles[0], show: (row: ShownChange) => value(row.before) }]
+      : []),
+    { title: titles[1], show: ({ after }) => html`<strong>${value(after)}</strong>` },
   ];
   return table(caption, columns, rows, 'Nothing.');
 }

@@ -49,9 +49,13 @@ function showDays({ account_number, currency, from, to, opening_balance, days }:
   });
   const most = moneyText(fromMinor(highest(shown.map((day) => day.balance)), currency), currency);
   const label = `Balance by day from ${dayText(from)} to ${dayText(to)}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
-  return html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">${credit.title}</span> <span class="legend out">${debit.title}</span></figcaption>
+  // One posting makes no line.
+  return html`${
+    days.length > 1 &&
+    html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">${credit.title}</span> <span class="legend out">${debit.title}</span></figcaption>
 <p class="scale">${most}</p>${dayChart(shown, label)}
-<p class="ends"><span>${dayText(from)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>
+<p class="ends"><span>${dayText(from)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>`
+  }
 <details><summary>The numbers</summary>${table<AccountDays['days'][number]>(
     'Day by day',
     [

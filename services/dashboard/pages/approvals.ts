@@ -478,7 +478,7 @@ function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, isRequired: true, hint: 'Why you reject it; for an approval, if there is something to say.' }, fields, wrong)}
-<div class="actions"><button name="decision" value="approval" formnovalidate>Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
+<div class="actions"><button name="decision" value="approval" formnovalidate>Approve</button> <button name="decision" value="rejection" class="danger secondary">Reject</button></div>
 </form>`;
 }
 

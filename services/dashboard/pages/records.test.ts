@@ -260,7 +260,12 @@ describe('the transactions of the bank', () => {
         list_entries: ok({ items: [line] }),
         list_holds: ok({ items: [] }),
         get_statement: ok({ item: { ...of, entry_count: 1, entries: [line] } }),
-        get_account_days: ok({ ...of, from: '2026-01-01', to: '2026-01-02', days: [days] }),
+        get_account_days: ok({
+          ...of,
+          from: '2026-01-01',
+          to: '2026-01-02',
+          days: [days, { ...days, date: '2026-01-01' }],
+        }),
       };
       return (await made.signedIn(everything).get(`${account}${path}`)).body;
     };
