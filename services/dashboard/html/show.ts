@@ -245,6 +245,8 @@ export interface Column<Row> {
   title: string;
   show: (row: Row) => Html | string;
   isNumber?: boolean;
+  /** Left out on a phone. */
+  isMinor?: boolean;
   /** Which way the money of this column goes. A phone, which shows no heads of columns, shows it as a sign. */
   way?: 'in' | 'out' | undefined;
   /** The list is ordered by this column; the link reverses it. */
@@ -277,7 +279,7 @@ export function changeTable(caption: string, titles: readonly [string, string], 
     ...(rows.some(({ before }) => before !== null)
       ? [{ title: titles[0], show: (row: ShownChange) => value(row.before) }]
       : []),
-    { title: titles[1], show: ({ after }) => html`<strong>${value(after)}</strong>` },
+    { title: titles[1], show: ({ after }) => value(html`<strong>${after ?? '–'}</strong>`) },
   ];
   return table(caption, columns, rows, 'Nothing.');
 }
@@ -299,13 +301,13 @@ export function table<Row>(
       const shown = column.show(row);
       return { ...column, shown, isEmpty: isBlank(shown) };
     });
-    const [first, ...rest] = cells.filter(({ isEmpty }) => !isEmpty);
+    const [first, ...rest] = cells.filter(({ isEmpty, isMinor }) => !isEmpty && isMinor !== true);
     const leading = [first, rest.find(({ isNumber }) => isNumber === true) ?? rest[0]];
     const shown = cells.map((cell) => {
       const classes = [cell.isNumber === true && 'number', cell.way, leading.includes(cell) && 'leading']
         .filter(Boolean)
         .join(' ');
-      return html`<td data-title="${cell.title}"${cell.isEmpty && html` data-blank`}${classes !== '' && html` class="${classes}"`}><div>${cell.shown}</div></td>`;
+      return html`<td data-title="${cell.title}"${cell.isEmpty && html` data-blank`}${cell.isMinor === true && html` data-minor`}${classes !== '' && html` class="${classes}"`}><div>${cell.shown}</div></td>`;
     });
     // A click anywhere on a row follows the link that leads it (admin.js).
     const isLink = first?.shown !== undefined && typeof first.shown !== 'string' && first.shown.text.includes('<a ');

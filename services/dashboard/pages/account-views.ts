@@ -70,7 +70,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       numeric(only ? `Balance in ${only}` : 'Balance', (row) =>
         only ? moneyText(row.balance, row.currency) : amountText(row.balance, row.currency),
       ),
-      { title: 'Opened', sort, show: (row) => showDay(row.created_at) },
+      { title: 'Opened', sort, isMinor: true, show: (row) => showDay(row.created_at) },
     ],
     rows,
     sort
@@ -86,7 +86,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
 function showCounterparty(row: WithParties<EntryLine>): Html {
   const { counterparty_account_id: id, counterparty_account_number: number, other } = row;
   if (id === undefined) return html``;
-  return html` ${other?.customer && `${other.customer}, `}${idLink(id, number)}`;
+  return html` ${other?.customer && `${other.customer}, `}<span class="whole">${idLink(id, number)}</span>`;
 }
 
 /** The latest entries with the balance after each, which customers ask about most. */
@@ -102,14 +102,14 @@ export function movementTable(
   return table<WithParties<EntryLine>>(
     caption,
     [
-      { title: 'Posted', show: (row) => idLink(row.transaction_id, showPosted(row)) },
       {
         title: 'What',
         show: (row) => {
           const said = row.description ?? row.reference;
-          return html`${movementTitle(row, accountNumber)}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
+          return html`${idLink(row.transaction_id, movementTitle(row, accountNumber))}${showCounterparty(row)}${showReversed(row)}${said !== null && html`<br><span class="quiet text">${said}</span>`}`;
         },
       },
+      { title: 'Posted', show: (row) => html`<span class="quiet">${showPosted(row)}</span>` },
       numeric(debit.title, (row) => amount(row, 'debit'), debit.way),
       numeric(credit.title, (row) => amount(row, 'credit'), credit.way),
       numeric('Balance', (row) => html`<strong>${moneyText(row.balance_after, row.currency)}</strong>`),

@@ -38,7 +38,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
       { title: 'Phone', show: (row) => row.contact_number },
       { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
       { title: 'Type', show: (row) => row.client_type },
-      { title: 'Since', sort, show: (row) => showDay(row.created_at) },
+      { title: 'Since', sort, isMinor: true, show: (row) => showDay(row.created_at) },
     ],
     rows,
     emptyState('No client matches. Enter fewer words of the name.', { href: url, text: 'Clear the filters' }),

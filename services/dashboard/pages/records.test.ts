@@ -541,18 +541,18 @@ describe('accounts', () => {
     const opened = (await get(`${account}?saved=opened`)).body;
     expect(opened).toContain(`href="/admin/ui/counter/receipts/${movement.transaction_id}"`);
     expect(body).toMatch(
-      /Transfer from Landlord &lt;b&gt;, <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/,
+      />Transfer from<\/a> Landlord &lt;b&gt;, <span class="whole"><a href="[^"]+">CHK-77<\/a><\/span><br><span class="quiet text">RENT<\/span>/,
     );
     // Without a name that the person may not see.
     const without = async (changes: object, scopes = everything) => {
       answers['list_entries'] = ok({ items: [{ ...line, ...changes }] });
-      return (await made.signedIn(scopes).get(account)).body;
+      return (await made.signedIn(scopes).get(account)).body.replace(/<[^>]*>/g, '');
     };
     const repaid = { transaction_type: 'Loan Payment', direction: 'debit' };
-    expect(await without(repaid)).toContain('Loan repayment to Landlord &lt;b&gt;, <a');
+    expect(await without(repaid)).toContain('Loan repayment to Landlord &lt;b&gt;, CHK-77');
     expect(await without({ reverses_transaction_id: ids.transaction })).toContain('Reversal of Transfer to Landlord');
     expect(await without({ direction: 'debit' })).toContain('Transfer to Landlord');
-    expect(await without({}, 'accounts:read transactions:read')).toMatch(/Transfer from <a href="[^"]+">CHK-77/);
+    expect(await without({}, 'accounts:read transactions:read')).toContain('Transfer from CHK-77');
     expect(body).toContain('<strong>25.00</strong>');
     expect((await get(`${account}?saved=%3Cb%3E`)).body).not.toContain('role="status">Account');
     answers['get_ledger_accounts'] = ok([{ ...samples.ledger, available_balance: '1.00' }]);
