@@ -1201,7 +1201,7 @@ export interface Calls {
   }, options?: CallOptions): Pages<AuditRecord>;
   /** List who acted, by name. Returns at most 100 of the persons and keys in the audit log whose name or subject contains `q`, by name. Of a log with more than 2,000 actors, the others are found only by their complete subject or actor. Scope: audit:read. */
   listAuditActors(input?: { q?: string }, options?: CallOptions): Promise<AuditActor[]>;
-  /** List the display names of persons. For persons of the bank. Returns those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor. Any authenticated caller. */
+  /** List the names of persons and keys. For persons of the bank. Returns the API keys, and those of the persons who have signed in with a name (`POST /admin/sign-ins`), by actor. Any authenticated caller. */
   listStaffNames(input: { actors: string }, options?: CallOptions): Promise<AuditActor[]>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
