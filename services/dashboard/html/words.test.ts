@@ -10,12 +10,12 @@ it.each([
   [
     '999999999999999',
     'JPY',
-    'Nine hundred ninety nine trillion nine hundred ninety nine billion nine hundred ninety nine million nine hundred ninety nine thousand nine hundred ninety nine JPY',
+    'Nine hundred ninety-nine trillion nine hundred ninety-nine billion nine hundred ninety-nine million nine hundred ninety-nine thousand nine hundred ninety-nine JPY',
   ],
   [
     '9007199254740.93',
     'USD',
-    'Nine trillion seven billion one hundred ninety nine million two hundred fifty four thousand seven hundred forty and 93/100 USD',
+    'Nine trillion seven billion one hundred ninety-nine million two hundred fifty-four thousand seven hundred forty and 93/100 USD',
   ],
 ])('%s %s is: %s', (amount, currency, words) => {
   expect(amountInWords(amount, currency)).toBe(words);

@@ -121,8 +121,8 @@ function refusedTable(rows: readonly RefusedLine[]): Html {
     [
       numeric('Line', ({ line }) => String(line.line)),
       { title: 'Why', show: ({ reason: why }) => html`<strong class="text">${why}</strong>` },
-      { title: 'From', show: ({ line }) => html`<span class="whole">${line.from.slice(0, 40) || 'cash'}</span>` },
-      { title: 'To', show: ({ line }) => html`<span class="whole">${line.to.slice(0, 40) || 'cash'}</span>` },
+      { title: 'From', show: ({ line }) => html`<span class="whole">${line.from.slice(0, 40) || 'Cash'}</span>` },
+      { title: 'To', show: ({ line }) => html`<span class="whole">${line.to.slice(0, 40) || 'Cash'}</span>` },
       numeric('Amount', ({ line }) => line.amount.slice(0, 40)),
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description.slice(0, 255)}</span>` },
     ],
@@ -135,7 +135,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
   const place = (account: Payment['from']) =>
     account
       ? html`<span class="whole">${account.account_number}</span>${names.has(account.account_id) && html`<br><span class="long">${names.get(account.account_id)}</span>`}`
-      : 'cash';
+      : 'Cash';
   return table<Payment>(
     'Payments',
     [
@@ -393,7 +393,7 @@ ${facts([
   ['File', batch.metadata?.['file_name']],
   ['Sent', html`${showTime(batch.created_at)} by ${showActor(batch.actor, actors)}`],
 ])}${technical([['Number of the batch', html`<code>${batch_id}</code>`]])}
-<p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a href="${batchesUrl}">Upload another file</a></p>
+<p class="actions"><a role="button" href="${url}/results.csv">Results as CSV</a> <a href="${url}/results.csv?sep=yes">for Excel</a> <a data-next href="${batchesUrl}">Upload another file</a></p>
 ${parts(
   'Payments',
   resultParts
@@ -415,7 +415,7 @@ const amountIn = ({ status, amount, currency }: ResultRow): string =>
 function resultTable({ rows, accounts, names }: BatchPage): Html {
   const place = (id: string | undefined) =>
     id === undefined
-      ? 'cash'
+      ? 'Cash'
       : html`<span class="name">${idLink(id, accounts.get(id)?.account_number ?? html`<code class="long">${id}</code>`)}</span>${names.has(id) && html`<br><span class="long">${names.get(id)}</span>`}`;
   return table<ResultRow>(
     'Payments',

@@ -1,5 +1,4 @@
 import type { Client } from '#libs/contracts/clients.ts';
-import { bankDay } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
@@ -47,7 +46,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
 
 /** What kind of client it is. */
 export const clientLine = ({ client_type, created_at }: Client): Html =>
-  html`<p class="under">${client_type} <span>client since ${bankDay(Date.parse(created_at))}</span></p>`;
+  html`<p class="under">${client_type} <span>client since ${showDay(created_at)}</span></p>`;
 
 export function clientFacts(client: Client, { scopes }: Person): Html {
   const isRetail = client.client_type === 'Retail';
@@ -150,7 +149,7 @@ function warning(duplicates: readonly Duplicate[]): Html {
       { title: 'The same', show: ({ same }) => same.join(', ') },
       { title: 'Phone', show: ({ client }) => client?.contact_number ?? '' },
       { title: 'E-mail', show: ({ client }) => html`<span class="text">${client?.email ?? ''}</span>` },
-      { title: 'Since', show: ({ client }) => (client ? bankDay(Date.parse(client.created_at)) : '') },
+      { title: 'Since', show: ({ client }) => (client ? showDay(client.created_at) : '') },
     ],
     duplicates,
     '',

@@ -125,7 +125,7 @@ export function refusalText(
     insufficient_funds: from
       ? `There is not enough money in account ${from.account_number}: ${amountText(availableBalance(from), from.currency)} can be taken from it.`
       : 'There is not enough money in the account.',
-    inactive_account: `${blocked}: no money can be moved until it is made active again.`,
+    inactive_account: `${blocked}: no money can be moved until it is active again.`,
     invalid_account_type:
       'This cannot be done with an account of this type. A loan accepts repayments from another account but no cash.',
     currency_mismatch:
@@ -186,3 +186,9 @@ export async function findCounterpart(
     ? { account: other }
     : { wrong: refusalText('currency_mismatch', { from: account, to: other }) };
 }
+
+/** A title of the API may end with an amount, which people read with groups. Pure. */
+export const withGroups = (title: string): string =>
+  title.replace(/(?<= )(\d+(?:\.\d+)?) ([A-Z]{3})$/, (_all, amount: string, currency: string) =>
+    amountText(amount, currency),
+  );

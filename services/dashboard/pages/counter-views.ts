@@ -51,6 +51,7 @@ import {
   kindsFor,
   moneyDirection,
   refusalText,
+  withGroups,
 } from './counter-instructions.ts';
 import type { MadeBy } from './made-by.ts';
 import type { Announced } from './needs-approval.ts';
@@ -128,6 +129,11 @@ export function choiceTable(found: readonly Owned[], { scopes }: Person, why: Re
     '',
   );
 }
+
+/** Customers who have no account yet, each with the next step. */
+export const withoutAccount = (clients: readonly Client[], { scopes }: Person): Html =>
+  html`<p role="status">${clients.length > 1 ? 'These customers have' : 'This customer has'} no account yet.</p>
+${clients.map((client, i) => html`<p><strong>${idLink(client.client_id, clientName(client))}</strong>, ${client.contact_number}</p>${scopes.has('accounts:write') && html`<p class="actions"><a role="button"${i > 0 ? html` class="secondary"` : html` autofocus`} href="/admin/ui/accounts/new?client_id=${client.client_id}">Open an account</a></p>`}`)}`;
 
 /** The customer, the account, and the available balance. */
 function customer({ account, owner }: Owned): Html {
@@ -325,6 +331,8 @@ export interface ReceiptParts {
   payee: Client | undefined;
   /** The balance after this posting of the account for which the receipt is. */
   balance: string | undefined;
+  /** What can be taken, if it is less than the balance and nothing was posted since. */
+  available: string | undefined;
   /** The amount still owed on the same client's loan. */
   owed: string | undefined;
   /** True if the person who sees it asked for the posting. */
@@ -342,7 +350,7 @@ ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}"
 }
 
 function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 'bank' | 'customer'): Html {
-  const { posting, id, title, owner, account, other, payee, balance, owed, isOwn, maker } = parts;
+  const { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn, maker } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
@@ -353,6 +361,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
       [isTransfer ? 'From account' : 'Account', account?.account_number],
       ['To account', isTransfer && other && html`${other.account_number}${payee && html`, ${clientName(payee)}`}`],
       ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
+      ['Available', available !== undefined && html`<strong>${amountText(available, currency)}</strong>`],
       ['Still owed after', owed !== undefined && amountText(owed, currency)],
       ['Reference', 'reference' in posting && posting.reference],
       ['Description', description],
@@ -369,7 +378,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
 
 /** Instead of a summary that was confirmed before: it cannot be posted a second time. */
 export const alreadyPosted = ({ id, title, created_at }: SearchHit): Html =>
-  html`${notice('info', html`<strong>Already posted at ${showTime(created_at)}</strong>: ${title}. Nothing is posted again. Enter a second, equal slip as a new one.`)}
+  html`${notice('info', html`<strong>Already posted at ${showTime(created_at)}</strong>: ${withGroups(title)}. Nothing is posted again. Enter a second, equal slip as a new one.`)}
 <p class="actions">${next('Next customer')} <a href="${counterUrl}/receipts/${id}">Receipt</a></p>`;
 
 /** A link that has the focus, so that Enter continues. */

@@ -367,6 +367,29 @@ describe('a receipt', () => {
     expect(visibleText((await auditor.get(address)).body)).not.toMatch(/olivia|mary/);
   });
 
+  it('says what is available of the balance, as long as nothing was posted since', async () => {
+    const { transaction_id, transaction_type, direction, amount, currency, created_at } = samples.transaction;
+    const posted = { transaction_id, transaction_type, direction, amount, currency, created_at };
+    const more = {
+      entry_id: 'ent_1',
+      operation_id: 'opr_1',
+      side: 'CR',
+      sequence: 1,
+      description: null,
+      reference: null,
+    };
+    const line = { ...posted, ...more, account_id: ids.account, balance_after: '1000.00' };
+    answers['get_statement'] = ok({ item: { ...statement, entries: [line] } });
+    answers['list_transactions'] = ok({ items: [] });
+    const { get } = made.signedIn(teller);
+    const shown = async () => visibleText((await get(`${url}/receipts/${ids.transaction}`)).body);
+    expect(await shown()).toContain('Balance after 1000.00 USD Available 900.50 USD');
+    answers['get_statement'] = ok({ item: { ...statement, entries: [{ ...line, balance_after: '7.00' }] } });
+    const later = await shown();
+    expect(later).toContain('Balance after 7.00 USD');
+    expect(later).not.toContain('Available');
+  });
+
   it('says that nothing was posted again, unless it is the second click of a double click', async () => {
     answers['get_statement'] = ok({ item: { ...statement, entries: [] } });
     answers['list_transactions'] = ok({ items: [] });
@@ -565,6 +588,18 @@ describe('the first page', () => {
     expect((await get(`${url}?q=nobody`)).body).toContain('No customer or account was found');
     answers['search_postings'] = ok([{ ...hit('account', ids.transaction), kind: 'transaction' }]);
     expect((await get(`${url}?q=WNSN7-XP0N1`)).headers.location).toBe('/admin/ui/find?q=WNSN7-XP0N1');
+  });
+
+  it('leads a customer who has no account yet to the opening of one', async () => {
+    answers['search_records'] = ok([hit('client', ids.client)]);
+    answers['list_clients'] = ok({ items: [samples.client] });
+    answers['list_accounts'] = ok({ items: [] });
+    const shown = async (scope: string) => (await made.signedIn(scope).get(`${url}?q=x`)).body;
+    const body = await shown(`${teller} accounts:write`);
+    expect(visibleText(body)).toContain('This customer has no account yet. x , +254700000001 Open an account');
+    expect(body).toContain(`autofocus href="/admin/ui/accounts/new?client_id=${ids.client}"`);
+    expect(body).toContain(`href="/admin/ui/clients/${ids.client}"`);
+    expect(await shown(teller)).not.toContain('/accounts/new');
   });
 
   it('has what customers ask for first, what is owed, and why an account is frozen', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
@@ -10,7 +11,7 @@ import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, inTurns, known } from '../api.ts';
-import { typedAmount } from '../html/amounts.ts';
+import { minorOf, typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIdempotencyKey, enteredIn, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { accountsOwnedBy, type Owned, readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
@@ -18,6 +19,7 @@ import { notice } from '../html/show.ts';
 import { whyText } from './account-views.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
+  availableBalance,
   type CounterKind,
   counterKinds,
   findCounterpart,
@@ -45,6 +47,7 @@ import {
   receipt,
   startForm,
   summary,
+  withoutAccount,
 } from './counter-views.ts';
 import { readMaker } from './made-by.ts';
 import { announce } from './needs-approval.ts';
@@ -294,6 +297,8 @@ const accountNumber = /^[a-z]{3}-\d+$/i;
 
 interface Found extends FoundAccounts {
   rows: Owned[];
+  /** As far as the person may read them. */
+  clients: readonly Client[];
   hasClient: boolean;
   /** Postings match. */
   hasPosting: boolean;
@@ -313,7 +318,13 @@ async function findAccounts(visit: PageRequest, q: string): Promise<Found | unde
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
   const hasPosting = answer.some(({ kind }) => kind === 'transaction' || kind === 'transfer');
-  return { rows, isCut: clients.length > maxClients, hasClient: clients.length > 0, hasPosting };
+  return {
+    rows,
+    isCut: clients.length > maxClients,
+    clients: [...owners.values()],
+    hasClient: clients.length > 0,
+    hasPosting,
+  };
 }
 
 /** Finds the customer's accounts: one leads to its form, several to a choice. */
@@ -328,14 +339,18 @@ async function startCounter(visit: PageRequest): Promise<PageResult> {
       content: html`${startForm(q)}
 ${notice('error', 'This cannot be searched for. Enter an account number, a phone number or a name.')}`,
     };
-  const { rows, isCut, hasClient, hasPosting } = found;
+  const { rows, isCut, clients, hasClient, hasPosting } = found;
   const [only] = rows;
   const [kind] = rows.length === 1 && only ? kindsFor(only.account, person.scopes) : [];
   if (only && kind) return { redirectTo: `${counterUrl}/${only.account.account_id}/${kind}` };
   // Such as a receipt number or a reference, which the search of the header shows.
   if (rows.length === 0 && !hasClient && hasPosting)
     return { redirectTo: `/admin/ui/find?${new URLSearchParams({ q })}` };
-  if (rows.length === 0) return { content: html`${startForm(q)}<p role="status">${nothing(q, hasClient)}</p>` };
+  if (rows.length === 0 && hasClient) return { content: html`${startForm(q, true)}${withoutAccount(clients, person)}` };
+  if (rows.length === 0)
+    return {
+      content: html`${startForm(q)}<p role="status">No customer or account was found for “${q}”. Check the number, or enter the beginning of the name.</p>`,
+    };
   const more = isCut && html`<p class="quiet">More customers match: enter more of the name.</p>`;
   return { content: html`${startForm(q, true)}${choiceTable(rows, person, await readReasons(visit, rows))}${more}` };
 }
@@ -352,11 +367,6 @@ async function readReasons({ api }: PageRequest, rows: readonly Owned[]): Promis
   });
   return reasons;
 }
-
-const nothing = (q: string, isKnown: boolean): string =>
-  isKnown
-    ? 'This customer has no account yet.'
-    : `No customer or account was found for “${q}”. Check the number, or enter the beginning of the name.`;
 
 /** Returns undefined if the text cannot be searched for. */
 async function search(api: PageRequest['api'], q: string): Promise<SearchHit[] | undefined> {
@@ -388,6 +398,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     other: undefined,
     payee: undefined,
     balance,
+    available: availableAfter(account, balance),
     owed: undefined,
     isOwn,
   });
@@ -410,7 +421,8 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
     isByPerson(visit, account, debitLegId(id), posting),
   ]);
-  return done(visit, { posting, id, title, owner, account, other, payee, balance, owed, isOwn });
+  const available = availableAfter(account, balance);
+  return done(visit, { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn });
 }
 
 const done = async (visit: PageRequest, parts: ReceiptParts): Promise<PageResult> => ({
@@ -446,6 +458,15 @@ function notDone(
     title: `${title}: refused`,
     content: html`${notice('error', `It was refused, and nothing was moved. ${refusalText(failure_code, parties)}`)}${next('Next customer')}`,
   };
+}
+
+/** What is held cannot be taken. How much was held when an earlier posting was made is not known. */
+function availableAfter(account: Account, balance: string | undefined): string | undefined {
+  const minor = (decimal: string) => minorOf(decimal, account.currency);
+  if (account.account_type === 'Loan' || balance === undefined || minor(balance) !== minor(account.balance))
+    return undefined;
+  const available = availableBalance(account);
+  return minor(available) === minor(balance) ? undefined : available;
 }
 
 /**

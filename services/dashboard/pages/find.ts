@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { isCurrency } from '#libs/contracts/money.ts';
 import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/search.ts';
-import { amountText, moneyText } from '#libs/service/formats.ts';
+import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { type Column, emptyState, notice, resourcePage, showTime, table } from '../html/show.ts';
+import { withGroups } from './counter-instructions.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -130,9 +131,3 @@ function groups(hits: readonly SearchHit[], q: string): Html {
       )}${rows.length >= maxHits && html`<p class="quiet">Only the first ${maxHits} are shown. Enter more of the text.</p>`}`,
   )}</div>`;
 }
-
-/** A title of the API may end with an amount, which people read with groups. Pure. */
-const withGroups = (title: string): string =>
-  title.replace(/(?<= )(\d+(?:\.\d+)?) ([A-Z]{3})$/, (_all, amount: string, currency: string) =>
-    amountText(amount, currency),
-  );

@@ -120,7 +120,7 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 /** The statement for paper, and as a file that is named after the account and the period. */
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
-  return html`<p class="actions"><a role="button" href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a> <a href="${here}.csv?${periodQuery(period)}&sep=yes" download="${name}.csv">for Excel</a></p>`;
+  return html`<p class="actions"><a role="button" data-next href="${here}.html?${periodQuery(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${periodQuery(period)}" download="${name}.csv">Download CSV</a> <a href="${here}.csv?${periodQuery(period)}&sep=yes" download="${name}.csv">for Excel</a></p>`;
 }
 
 /** A day for accounting software: the last one of the period, if it has ended. */

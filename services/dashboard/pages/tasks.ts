@@ -134,7 +134,7 @@ ${warning !== undefined && notice('warning', warning)}`;
 
 /** The meaning of refusals that all tasks share, where it differs from the counter. */
 const reasons: Record<string, string> = {
-  inactive_account: 'An account is frozen or inactive: no money can be moved until it is made active again.',
+  inactive_account: 'An account is frozen or inactive: no money can be moved until it is active again.',
   invalid_account_type: 'This cannot be done with an account of this type.',
   currency_mismatch: 'The accounts have different currencies.',
   amount_exceeds_outstanding: 'This is more than is still owed on the loan.',

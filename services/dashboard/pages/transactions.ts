@@ -83,7 +83,7 @@ export function addTransactions(app: FastifyInstance): void {
 /** The receipt, to print it again, and the reversal. `transactionId`: for a transfer, one of its two transactions. */
 function actions(posting: Transaction | Transfer, id: string, transactionId: string, person: Person): Html {
   const hasReceipt = posting.status === 'Completed' && person.scopes.has('accounts:read');
-  return html`<p class="actions">${hasReceipt && html`<a role="button" href="${counterUrl}/receipts/${id}">Receipt</a> `}${reversalLink(posting, transactionId, person)}</p>`;
+  return html`<p class="actions">${hasReceipt && html`<a role="button" data-next href="${counterUrl}/receipts/${id}">Receipt</a> `}${reversalLink(posting, transactionId, person)}</p>`;
 }
 
 /** The statuses in the words of the counter. */
