@@ -46,11 +46,15 @@ export const bankConfig = {
 
 /** Sets the formats of this process. */
 export function setFormats(
-  config: z.output<z.ZodObject<typeof bankConfig>> & { BANK_BRANCH?: string | undefined },
+  config: z.output<z.ZodObject<typeof bankConfig>> & {
+    BANK_BRANCH?: string | undefined;
+    BANK_CURRENCY?: string | undefined;
+  },
 ): void {
   setBankFormats({
     name: config.BANK_NAME,
     branch: config.BANK_BRANCH,
+    currency: config.BANK_CURRENCY,
     address: config.BANK_ADDRESS,
     timeZone: config.BANK_TIME_ZONE,
     locale: config.BANK_LOCALE,

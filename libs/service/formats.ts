@@ -8,6 +8,8 @@ export interface BankFormats {
   name?: string;
   /** The branch in which this dashboard is used. */
   branch?: string;
+  /** The currency of most accounts. */
+  currency?: string;
   /** The lines of its address. */
   address?: readonly string[];
   /** An IANA name. */
@@ -16,7 +18,7 @@ export interface BankFormats {
   locale: string | undefined;
 }
 
-function createFormats({ name, branch, address = [], timeZone, locale }: BankFormats) {
+function createFormats({ name, branch, currency, address = [], timeZone, locale }: BankFormats) {
   // In every locale, days are those of the filters and digits those of the amounts that people type.
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, calendar: 'gregory', numberingSystem: 'latn', ...options });
@@ -24,6 +26,7 @@ function createFormats({ name, branch, address = [], timeZone, locale }: BankFor
   return {
     name,
     branch,
+    currency,
     address,
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
@@ -50,6 +53,8 @@ export function setBankFormats(bank: BankFormats): void {
 export const bankName = (): string => formats.name ?? 'Core Banking';
 /** Returns the branch, or undefined if none is set. */
 export const bankBranch = (): string | undefined => formats.branch;
+/** Returns the currency of most accounts, or undefined if none is set. */
+export const bankCurrency = (): string | undefined => formats.currency;
 export const bankAddress = (): readonly string[] => formats.address;
 
 const clockText = (iso: string): string => formats.time.format(Date.parse(iso));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isCurrency } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
 import { list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
@@ -47,6 +48,11 @@ export const dashboardConfig = z.object({
       'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
     ),
   BANK_BRANCH: z.string().min(1).max(100).optional().describe('Branch in which the dashboard is used, on receipts'),
+  BANK_CURRENCY: z
+    .string()
+    .refine(isCurrency, 'must be an ISO 4217 code, such as KES')
+    .optional()
+    .describe('Currency of most accounts, preset where a till or an account is opened'),
   ...bankConfig,
   ...brandConfig,
 });

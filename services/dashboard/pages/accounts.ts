@@ -6,7 +6,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import { currencies, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
-import { amountText, transactionTitle } from '#libs/service/formats.ts';
+import { amountText, bankCurrency, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
@@ -210,7 +210,7 @@ async function drawOpening(
   const shown = new URLSearchParams(values);
   // What was typed to look again is shown where it is typed first.
   if (found.length === 0 && values.get('other_words')) shown.set('client_id', values.get('other_words') ?? '');
-  if (!shown.has('currency')) shown.set('currency', (await usualCurrency(visit, holder)) ?? '');
+  if (!shown.has('currency')) shown.set('currency', (await usualCurrency(visit, holder)) ?? bankCurrency() ?? '');
   return openingForm(visit, { holder, found }, shown, wrong);
 }
 

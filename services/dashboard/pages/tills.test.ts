@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setBankFormats } from '#libs/service/formats.ts';
 import { type Answer, ok, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
@@ -92,6 +93,27 @@ describe('a till', () => {
     const answer = await post('/admin/ui/tills/open', { csrf_token: session.csrf, idempotency_key: 'k', others });
     expect([answer.statusCode, answer.headers.location]).toEqual([303, `/admin/ui/tills/${till_id}?opened`]);
     expect(sent('open_till').at(-1)).toMatchObject({ counted });
+  });
+
+  it('asks for the currency of the bank first, and leads back to where it was needed, or to the counter', async () => {
+    answers = { list_tills: ok({ items: [] }), open_till: ok(open), get_till: ok(open) };
+    const { session, get, post } = made.signedIn('transactions:write');
+    const cameFrom = '/admin/ui/counter/summary?of=a%20b';
+    const page = `/admin/ui/tills/open?${new URLSearchParams({ to: cameFrom })}`;
+    setBankFormats({ timeZone: 'UTC', locale: undefined, currency: 'KES' });
+    const { body } = await get(page);
+    setBankFormats({ timeZone: 'UTC', locale: undefined });
+    expect(body).toMatch(/name="counted_KES"[^>]* required autofocus/);
+    expect(body).toContain(`name="to" value="${cameFrom}"`);
+    const opened = async (to: string) => {
+      const fields = { csrf_token: session.csrf, idempotency_key: 'k', counted_KES: '5000', to };
+      return (await post('/admin/ui/tills/open', fields)).headers.location;
+    };
+    expect(await opened(cameFrom)).toBe(cameFrom);
+    const own = `/admin/ui/tills/${till_id}?opened`;
+    for (const elsewhere of ['https://x.example/admin/ui/', '//x.example/admin/ui/', '/admin/ui/\\x'])
+      expect(await opened(elsewhere)).toBe(own);
+    expect((await get(own)).body).toContain('data-next href="/admin/ui/counter"');
   });
 
   it.each([

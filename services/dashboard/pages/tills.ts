@@ -3,7 +3,7 @@ import type { Approval } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
-import { amountText, bankBranch, moneyText } from '#libs/service/formats.ts';
+import { amountText, bankBranch, bankCurrency, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -18,7 +18,7 @@ import {
   WrongInput,
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
-import { addListPage, type List, type Sorting, withChosen } from '../html/lists.ts';
+import { addListPage, type List, type Sorting, withChosen, withQuery } from '../html/lists.ts';
 import {
   countText,
   emptyState,
@@ -75,9 +75,18 @@ async function readOpenTill({ api, actor }: PageRequest): Promise<Till | null | 
 const readLast = ({ api, actor }: PageRequest) =>
   api.get<Till[]>(`/tills?${new URLSearchParams({ actor, limit: '1' })}`);
 
-/** Says before cash is posted that it will be in no till, if the person has none that is open. */
+/** Says before cash is posted that it will be in no till, if the person has none that is open. Once it is open, they are here again. */
 export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
-  return html`${(await readOpenTill(visit)) === null && notice('warning', html`<strong>Your till is closed: this cash will be in no till.</strong> <a href="${tillsUrl}/open">Count and open it</a>`)}`;
+  // A page that answers a form cannot be opened again.
+  const to =
+    visit.fields.size === 0 ? new URLSearchParams({ to: withQuery(visit.path, visit.query) }) : new URLSearchParams();
+  return html`${(await readOpenTill(visit)) === null && notice('warning', html`<strong>Your till is closed: this cash will be in no till.</strong> <a href="${withQuery(`${tillsUrl}/open`, to)}">Count and open it</a>`)}`;
+}
+
+/** Returns the page of the dashboard from which the person came to open the till. */
+function safeReturn({ query, fields }: PageRequest): string | undefined {
+  const to = fields.get('to') ?? query.get('to') ?? '';
+  return /^\/admin\/ui\/[^\\]*$/.test(to) ? to : undefined;
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
@@ -173,11 +182,13 @@ async function drawOpening(visit: PageRequest, values: URLSearchParams, wrong: W
   const open = await readOpenTill(visit);
   if (open) return { redirectTo: `${tillsUrl}/${open.till_id}?already` };
   const last = await known(readLast(visit));
-  const currencies = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
+  const counted = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
+  const currencies = counted.length > 0 ? counted : [bankCurrency() ?? ''].filter((currency) => currency !== '');
+  const to = safeReturn(visit);
   const form = showForm(
     visit,
     { wrong: ofApi(wrong), button: 'Open the till', cancel: '/admin/ui' },
-    showFields(countFields([...currencies, ...currenciesIn(values)]), values, ofApi(wrong)),
+    html`${to !== undefined && html`<input type="hidden" name="to" value="${to}">`}${showFields(countFields([...currencies, ...currenciesIn(values)]), values, ofApi(wrong))}`,
   );
   return {
     content: html`<p>Count the cash that you begin with. From then on, deposits and withdrawals that you post are in your till.</p>${form}`,
@@ -193,7 +204,7 @@ const ofApi = ({ message, fields = {} }: Wrong): Wrong => {
 async function open(visit: PageRequest): Promise<PageResult> {
   const counted = readCounts(visit.fields);
   const { data } = await visit.api.post<Till>('/tills', { counted }, enteredIdempotencyKey(visit));
-  return { redirectTo: `${tillsUrl}/${data.till_id}?opened` };
+  return { redirectTo: safeReturn(visit) ?? `${tillsUrl}/${data.till_id}?opened` };
 }
 
 /** The currencies that were not counted, or in which what was counted is not what is expected. */
@@ -374,7 +385,8 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
     ['Person', showActor(till.actor, names)],
     ['Branch', bankBranch()],
     ['Opened', showTime(opened_at)],
-    ['Closed', closed_at === null ? toned('info', 'going', 'Open') : showTime(closed_at)],
+    ['Closed', closed_at !== null && showTime(closed_at)],
+    ['Status', closed_at === null && toned('info', 'going', 'Open')],
     ['Opened with', opening.map(({ currency, amount }) => amountText(amount, currency)).join(', ')],
     ['Closed by', closed_by !== null && closed_by !== till.actor && showActor(closed_by, names)],
     ['Reason', reason],
@@ -386,8 +398,8 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
   ];
   return html`${query.has('already') && notice('info', 'Your till is open already. Count and close it before you open another.')}${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
     closed_at === null
-      ? html`${so_far ? figures(so_far) : html`<p>What it should contain is calculated when it is closed.</p>`}${mayClose && html`<p class="actions"><a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a></p>`}`
-      : html`${figures(balances)}<div class="paper"><p class="signature">Signature of the teller</p><p class="signature">Signature of the supervisor</p></div><p class="actions"><button type="button" class="secondary" data-print hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
+      ? html`${so_far ? figures(so_far) : html`<p>What it should contain is calculated when it is closed.</p>`}${mayClose && html`<p class="actions">${query.has('opened') ? html`<a role="button" data-next href="/admin/ui/counter">To the counter</a> <a href="${tillsUrl}/${till_id}/close">Count and close</a>` : html`<a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a>`}</p>`}`
+      : html`${figures(balances)}<div class="paper"><p class="signature">Signature of the teller</p><p class="signature">Signature of the supervisor</p></div><p class="actions"><button type="button" class="secondary" data-print${query.has('closed') && html` data-next`} hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
   }`;
 }
 

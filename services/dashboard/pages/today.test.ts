@@ -186,7 +186,12 @@ describe('the day of the person', () => {
     approval_id: `apr_${'a'.repeat(32)}`,
     action: 'post_above',
     summary: 'Deposit of 1500.00 KES <b>',
-    request: { operation: 'create_transaction', method: 'POST', path: '/transactions', body: { amount: '1500.00' } },
+    request: {
+      operation: 'create_transaction',
+      method: 'POST',
+      path: '/transactions',
+      body: { amount: '1500.00', account_id: ids.account },
+    },
     requested_by: `jwt:${issuer}|ada`,
     requested_at: samples.client.created_at,
     expires_at: samples.client.created_at,
@@ -265,7 +270,8 @@ describe('the day of the person', () => {
     );
     expect(text).toContain('2 refused ; 12 payments from files, which are not in these sums.');
     expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
-    expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; no receipt &lt;i&gt; Rejected/);
+    // With the customer, as on the list of requests.
+    expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; x no receipt &lt;i&gt; Rejected/);
     const approved = { ...asked, status: 'Approved', outcome: { status: 'success', data: samples.transaction } };
     answers['list_approvals'] = ok({ items: [approved] });
     const link = `<a href="/admin/ui/counter/receipts/${ids.transaction}">Receipt</a>`;
@@ -275,6 +281,12 @@ describe('the day of the person', () => {
     const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });
     expect(body).toContain(`/admin/ui/transactions?${filters.toString().replaceAll('&', '&amp;')}`);
     expect(body).toContain(`<a href="/admin/ui/tills/${till.till_id}/close">count and close it</a>`);
+  });
+
+  it('counts one payment from a file in the singular', async () => {
+    answers = { get_staff_day: ok({ ...day, batch_items: 1 }), list_tills: ok({ items: [] }) };
+    const { body } = await made.signedIn(clerk).get('/admin/ui/your-day');
+    expect(visibleText(body)).toContain('1 payment from a file, which is not in these sums.');
   });
 
   it('shows what it knows, and no names or links without the scopes', async () => {

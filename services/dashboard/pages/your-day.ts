@@ -7,7 +7,7 @@ import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
 import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table } from '../html/show.ts';
-import { readSubjects } from './approval-subjects.ts';
+import { clientsOf, readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
 import { clientName } from './client-views.ts';
 import { counterUrl } from './counter-views.ts';
@@ -51,7 +51,8 @@ function showPosted(
     html`<span class="quiet">${what} ${moneyText(total[field], currency)}, ${countText(total[`${field}_count`])}</span>`;
   const lines = [
     Number(refused) > 0 && html`${list(`${refused} refused`, { status: 'Failed' })}`,
-    Number(batch_items) > 0 && html`${batch_items} payments from files, which are not in these sums`,
+    Number(batch_items) > 0 &&
+      html`${String(batch_items) === '1' ? '1 payment from a file, which is' : `${batch_items} payments from files, which are`} not in these sums`,
   ].filter((line) => line !== false);
   return html`<div class="tiles day">${
     totals.length === 0
@@ -82,7 +83,7 @@ async function showRequests(visit: PageRequest, requests: readonly Approval[]): 
             {
               title: 'What',
               show: (request) =>
-                html`<a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a>${request.reason !== null && html`<br><span class="quiet text">${request.reason}</span>`}`,
+                html`<a href="${approvalsUrl}/${request.approval_id}">${summarize(request, subjects)}</a>${clientsOf(request, subjects).map((client) => html`<br><span class="long">${clientName(client)}</span>`)}${request.reason !== null && html`<br><span class="quiet text">${request.reason}</span>`}`,
             },
             { title: 'State', show: (request) => showState(request, visit.person) },
             {
