@@ -22,7 +22,9 @@ import {
   waitingFor,
 } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
+import { hasAny } from '../html/navigation.ts';
 import { readAccount, readClients, readHolder, readOwnedAccount } from '../html/owners.ts';
 import { desk, idText, notice, showTime } from '../html/show.ts';
 import { accountDays, addAccountDays } from './account-days.ts';
@@ -45,7 +47,7 @@ import {
   whyText,
 } from './account-views.ts';
 import { clientName } from './client-views.ts';
-import { counterUrl } from './counter-views.ts';
+import { counterScopes, counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';
 import { auditLink } from './made-by.ts';
@@ -122,11 +124,13 @@ export function addAccounts(app: FastifyInstance, secrets: readonly string[]): v
 const latest = 10;
 
 /** The message after the redirect of a form. A first deposit has a receipt. */
-function saved(account: Account, said: string | null, movements: EntryLine[] = []): Html | false {
+function saved(account: Account, said: string | null, { scopes }: Person, movements: EntryLine[] = []): Html | false {
   const done = said === 'opened' ? 'opened' : changes[said as StatusChange]?.done;
   const [first] = said === 'opened' && movements.length === 1 ? movements : [];
   const receipt = first && html` <a href="${counterUrl}/receipts/${first.transaction_id}">Receipt</a>`;
-  return done !== undefined && notice('success', html`Account ${account.account_number} ${done}.${receipt}`);
+  const next =
+    said !== 'opened' && hasAny(scopes, counterScopes) && html` <a data-next href="${counterUrl}">Next customer</a>`;
+  return done !== undefined && notice('success', html`Account ${account.account_number} ${done}.${receipt}${next}`);
 }
 
 /** On a wide screen, properties and actions are on the left and postings on the right. */
@@ -151,7 +155,7 @@ async function showAccount(visit: PageRequest) {
   return {
     title: `Account ${account.account_number}`,
     heading: accountHeading({ account, owner }),
-    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), movements?.data)}${frozen(account, history.data[0], names)}${desk(
+    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), person, movements?.data)}${frozen(account, history.data[0], names)}${desk(
       'The account',
       accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
       html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named, account.account_number)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}

@@ -431,9 +431,13 @@ describe('approvals', () => {
 
   it('of one’s own wait for somebody else; decided ones have no buttons', async () => {
     answers['get_approval'] = shownAs({ requested_by: `jwt:${issuer}|ada` });
-    const own = (await made.signedIn(all).get(`${url}?asked`)).body;
+    const own = (await made.signedIn('approvals:write').get(`${url}?asked`)).body;
     expect(own).toContain('Waiting for approval.');
     expect(own).not.toContain('value="approval"');
+    expect(own).not.toContain('Next customer');
+    const clerk = (await made.signedIn('transactions:write').get(`${url}?asked`)).body;
+    expect(clerk).toMatch(/data-next href="\/admin\/ui\/counter">Next customer<\/a> <button [^>]*data-print/);
+    expect(clerk).toContain('asked for, not posted yet.</p>');
     answers['get_approval'] = shownAs({
       status: 'Approved',
       decided_by: `jwt:${issuer}|ada`,
@@ -442,6 +446,7 @@ describe('approvals', () => {
     });
     const done = (await made.signedIn(all).get(url)).body;
     expect(done).toContain('It has been done.');
+    expect(done).not.toContain('Next customer');
     expect(done).toContain(`href="/admin/ui/transactions/${ids.transaction}"`);
     expect(done).not.toContain('value="approval"');
   });

@@ -8,7 +8,7 @@ import {
 } from '#libs/contracts/approvals.ts';
 import { isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
-import { amountText } from '#libs/service/formats.ts';
+import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -17,6 +17,7 @@ import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
+import { hasAny } from '../html/navigation.ts';
 import {
   changeTable,
   desk,
@@ -52,7 +53,7 @@ import {
 } from './approval-subjects.ts';
 import { actionWords } from './approval-words.ts';
 import { clientName } from './client-views.ts';
-import { counterUrl } from './counter-views.ts';
+import { counterScopes, counterUrl } from './counter-views.ts';
 import { daysUrl, showMeaning } from './days.ts';
 import { notesAbout } from './notes.ts';
 import { showSecret } from './secrets.ts';
@@ -396,7 +397,13 @@ function approvalPage(
   const amount = amountOf(approval, subjects);
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
   const [next] = waiting;
-  return html`<p class="actions">${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
+  // A customer waits at the counter, and may have handed over cash for it.
+  const served =
+    isOwn &&
+    status === 'Waiting' &&
+    hasAny(visit.person.scopes, counterScopes) &&
+    html`<a role="button" data-next href="${counterUrl}">Next customer</a> ${amount !== undefined && html`<button type="button" class="secondary" data-print hidden>Print</button> `}`;
+  return html`<p class="actions">${served}${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
 ${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
 ${showOutcome(approval, subjects)}
@@ -426,7 +433,7 @@ ${desk(
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
-<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>`;
+<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${served && html`<p class="paper">${bankName()}: asked for, not posted yet.</p><p class="paper signature">Signature of the bank</p>`}`;
 }
 
 /** The fields of a request that have words of their own: amounts with their currency, and what is named by its id. */

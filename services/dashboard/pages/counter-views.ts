@@ -59,6 +59,8 @@ import type { Announced } from './needs-approval.ts';
 /** The pages of the counter. */
 
 export const counterUrl = '/admin/ui/counter';
+/** Any of these is sufficient for the counter. */
+export const counterScopes = ['transactions:write', 'transfers:write'] as const;
 
 /** Links to the counter on the account's page. `isNew`: the account was just opened, and the first link is the next step. */
 export function counterActions(account: Account, { scopes }: Person, isNew: boolean): Html {
@@ -346,7 +348,7 @@ export function receipt(parts: ReceiptParts, person: string): Html {
   return html`${receiptOnce(parts, person, 'Customer’s copy', 'bank')}<div class="copy" aria-hidden="true">${receiptOnce(parts, person, 'Bank’s copy', 'customer')}</div>
 <p class="actions"><button type="button" class="secondary" data-print hidden>Print</button>
 ${next('Next customer')}
-${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
+${idLink(parts.id, 'To the posting')} ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
 }
 
 function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 'bank' | 'customer'): Html {

@@ -40,6 +40,7 @@ import {
   choiceTable,
   confirms,
   counterForm,
+  counterScopes,
   counterUrl,
   type FoundAccounts,
   next,
@@ -53,9 +54,6 @@ import { readMaker } from './made-by.ts';
 import { announce } from './needs-approval.ts';
 import { notesFor } from './notes.ts';
 import { warnOfClosedTill } from './tills.ts';
-
-/** Any of these is sufficient for the counter. */
-export const counterScopes = ['transactions:write', 'transfers:write'] as const;
 
 /**
  * Adds the pages of the counter, which lead from a customer to a form, a summary, and a receipt. An

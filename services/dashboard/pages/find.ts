@@ -7,8 +7,10 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import { hasAny } from '../html/navigation.ts';
 import { type Column, emptyState, notice, resourcePage, showTime, table } from '../html/show.ts';
 import { withGroups } from './counter-instructions.ts';
+import { counterScopes, counterUrl } from './counter-views.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -51,7 +53,13 @@ export function addFind(app: FastifyInstance): void {
       const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
       const exact = hits.filter(({ matched }) => matched === 'receipt_number');
       const meant = hits.find(({ id }) => id === q) ?? ofOneReceipt(exact) ?? (hits.length === 1 ? hits[0] : undefined);
-      if (meant) return { redirectTo: hitUrl(meant, q) };
+      if (meant)
+        return {
+          redirectTo:
+            meant.matched === 'receipt_number' && serves(person)
+              ? `${counterUrl}/receipts/${meant.id}`
+              : hitUrl(meant, q),
+        };
       return {
         title: `Found for “${q}”`,
         content:
@@ -101,6 +109,9 @@ function ofOneReceipt(hits: readonly SearchHit[]): SearchHit | undefined {
   );
   return postings.length === 1 ? postings[0] : undefined;
 }
+
+/** Who serves customers looks for a receipt to print it again; others look for what was posted. */
+const serves = ({ scopes }: Person): boolean => hasAny(scopes, counterScopes);
 
 /** Audit records have no page of their own; the records of the request are shown. */
 function hitUrl({ id }: SearchHit, q: string): string {

@@ -38,7 +38,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
     const hold = await readHold(visit);
     return {
       title: `Hold of ${amountText(hold.amount, hold.currency)}`,
-      content: html`${visit.query.has('released') && notice('success', 'The hold was released.')}${holdPage(hold, await readOwnedAccount(visit, hold.account_id), visit.person)}`,
+      content: html`${visit.query.has('released') && notice('success', html`The hold was released. <a data-next href="/admin/ui/accounts/${hold.account_id}">To the account</a>`)}${holdPage(hold, await readOwnedAccount(visit, hold.account_id), visit.person)}`,
     };
   });
   addRelease(app, secrets);

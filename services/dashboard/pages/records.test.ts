@@ -95,6 +95,14 @@ describe('the search box', () => {
       `/admin/ui/transfers/${ids.transfer}`,
     );
     expect(body).toContain('Found for “&lt;b&gt;”');
+    // Who serves customers looks for the receipt itself, others for what was posted.
+    const found = { ...hit('transaction', ids.transaction), matched: 'receipt_number' };
+    answers = { search_records: ok([]), search_postings: ok([found]) };
+    const receipt = `/admin/ui/counter/receipts/${ids.transaction}`;
+    expect((await get('/admin/ui/find?q=WNSN7-XP0N1')).headers.location).toBe(receipt);
+    expect((await made.signedIn('transactions:read').get('/admin/ui/find?q=WNSN7-XP0N1')).headers.location).toBe(
+      `/admin/ui/transactions/${ids.transaction}`,
+    );
     answers = { search_records: ok([]), search_postings: ok([]) };
     for (const [q, to] of [
       ['1 500,50 kes', '/admin/ui/transactions?currency=KES&min_amount=1500.50&max_amount=1500.50'],
@@ -536,7 +544,7 @@ describe('accounts', () => {
       ok((account_ids as string[]).map((account_id) => ({ ...samples.ledger, account_id })));
     const { get } = made.signedIn(everything);
     const { body } = await get(`${account}?saved=freezing`);
-    expect(body).toContain('Account SAV-1 frozen.');
+    expect(body).toContain('Account SAV-1 frozen. <a data-next href="/admin/ui/counter">Next customer</a>');
     expect(body).not.toContain('/counter/receipts/');
     const opened = (await get(`${account}?saved=opened`)).body;
     expect(opened).toContain(`href="/admin/ui/counter/receipts/${movement.transaction_id}"`);
