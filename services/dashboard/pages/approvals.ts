@@ -433,7 +433,7 @@ ${desk(
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
-<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${served && html`<p class="paper">${bankName()}: asked for, not posted yet.</p><p class="paper signature">Signature of the bank</p>`}`;
+<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${served && amount !== undefined && html`<p class="paper">${bankName()}: asked for, not posted yet.</p><p class="paper signature">Signature of the bank</p>`}`;
 }
 
 /** The fields of a request that have words of their own: amounts with their currency, and what is named by its id. */

@@ -109,10 +109,14 @@ function nextToClose({ last }: Closed, today: string): string | undefined {
 
 const dayMs = 86_400_000;
 
-/** Returns how many ended days are open; 0 while no day is closed, because the bank may not use closed days. */
-export async function countOpenDays(visit: PageRequest): Promise<number> {
-  const closed = await readClosed(visit);
-  return closed.last === undefined ? 0 : openDays(closed, bankDay(visit.now));
+/**
+ * Returns how many ended days are open, or are being closed: after the last one with totals. 0 while there is none, because the
+ * bank may not use closed days.
+ */
+export async function countOpenDays({ api, now }: PageRequest): Promise<number> {
+  const { data } = await api.get<DayClosing[]>('/admin/day-closings?limit=1&order=desc');
+  const last = data[0]?.date;
+  return last === undefined ? 0 : openDays({ first: last, last }, bankDay(now));
 }
 
 /** Counts the days from the next one that can be closed to yesterday. */

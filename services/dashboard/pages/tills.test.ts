@@ -111,7 +111,7 @@ describe('a till', () => {
     };
     expect(await opened(cameFrom)).toBe(cameFrom);
     const own = `/admin/ui/tills/${till_id}?opened`;
-    for (const elsewhere of ['https://x.example/admin/ui/', '//x.example/admin/ui/', '/admin/ui/\\x'])
+    for (const elsewhere of ['https://x.example/admin/ui/', '//x.example/admin/ui/', '/admin/ui/\\x', '/admin/ui/\nx'])
       expect(await opened(elsewhere)).toBe(own);
     expect((await get(own)).body).toContain('data-next href="/admin/ui/counter"');
   });
@@ -247,6 +247,7 @@ describe('a till', () => {
     answers = {
       get_till: ok(closed),
       list_tills: ok({ items: [closed, { ...open, till_id: `til_${'b'.repeat(32)}` }] }),
+      list_staff_names: ok([{ actor: open.actor, name: 'Ada Teller' }]),
     };
     const { body } = await made.signedIn('accounts:read').get(`/admin/ui/tills/${till_id}`);
     expect(text(body)).toMatch(
@@ -259,7 +260,7 @@ describe('a till', () => {
     const list = (await made.signedIn('books:read').get('/admin/ui/tills')).body;
     expect(text(list)).toMatch(/KES 5 000\.00 10\.00 0\.00 5 010\.00 5 000\.00 −10\.00 lost &lt;b&gt;/);
     const { body: file } = await made.signedIn('books:read').get('/admin/ui/tills.csv');
-    expect(file).toContain(`"${till_id}","ada",`);
+    expect(file).toContain(`"${till_id}","Ada Teller",`);
     expect(file).toContain('"KES","5000.00","10.00","0.00","5010.00","5000.00","-10.00","lost <b>"');
   });
 });

@@ -86,7 +86,7 @@ export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
 /** Returns the page of the dashboard from which the person came to open the till. */
 function safeReturn({ query, fields }: PageRequest): string | undefined {
   const to = fields.get('to') ?? query.get('to') ?? '';
-  return /^\/admin\/ui\/[^\\]*$/.test(to) ? to : undefined;
+  return /^\/admin\/ui\/[!-[\]-~]*$/.test(to) ? to : undefined;
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
@@ -460,7 +460,7 @@ function showOpen(open: { data: readonly Till[]; next?: string | undefined } | u
       : others.length === 1
         ? 'the till that is open'
         : `the ${count} tills that are open`;
-  return html`${others.length > 0 && html`<p>Should be in ${which}${ownOpen}: <strong>${total}</strong></p>`}
+  return html`${total !== '' && html`<p>Should be in ${which}${ownOpen}: <strong>${total}</strong></p>`}
 ${below.map(({ actor, amount, currency }) => notice('warning', html`<strong>The till of ${showActor(actor, names)} has paid out ${amountText(amount.slice(1), currency)} more than it had.</strong> Cash came from elsewhere, or was not handed out. It is not in the sum.`))}`;
 }
 

@@ -95,7 +95,6 @@ describe('the day', () => {
     const bank = await testDashboard(({ name }) => {
       if (name === 'get_ledger_operations') return ok({ outbox, last_verification: null, tills_different });
       if (name === 'get_webhooks_operations') return ok({ outbox, webhooks_failing });
-      if (name === 'get_day_closing') return refused('day_not_found', 'no', { closed_up_to: null });
       return name === 'list_day_closings'
         ? ok({ items: [{ ...closing, date: closed }] })
         : refused('internal_error', 'no');
