@@ -96,7 +96,7 @@ export function testBack({ world, ui, as }: Dashboard): void {
         await press('Change the limits')(page);
       },
       says: 'One entry is not valid',
-      then: /^Limits of account/,
+      then: /^Back Again$/,
     },
     {
       name: 'a reversal that was refused',

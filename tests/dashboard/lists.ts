@@ -110,6 +110,7 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       await printed.emulateMedia({ media: 'print' });
       await look(printed, 'statement-printed');
       await printed.close();
+      await page.getByText('For accounting software').click();
       const get = page.getByRole('button', { name: 'Get camt.053' });
       await page.clock.install();
       const [download] = await Promise.all([page.waitForEvent('download'), get.click()]);

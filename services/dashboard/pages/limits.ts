@@ -20,7 +20,7 @@ import {
 import type { PageRequest, PageResult } from '../html/frame.ts';
 import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice } from '../html/show.ts';
-import { accountFacts, accountParts } from './account-views.ts';
+import { accountFacts, accountHeading, accountLine, accountParts } from './account-views.ts';
 import { clientName } from './client-views.ts';
 import { needsApproval } from './needs-approval.ts';
 import { addTask } from './tasks.ts';
@@ -91,7 +91,8 @@ async function draw(visit: PageRequest, values: URLSearchParams, wrong: Wrong): 
       : await showLimits(visit, account, values, wrong);
   return {
     title: `Limits of account ${account.account_number}`,
-    content: html`${accountParts(account.account_id, '/limits', visit.person)}${visit.query.has('saved') && notice('success', 'The limits were changed. They bind every later posting.')}${desk('The account', accountFacts({ ...owned, lastChange: undefined }), content)}`,
+    heading: accountHeading(owned),
+    content: html`${accountLine(account)}${accountParts(account.account_id, '/limits', visit.person)}${visit.query.has('saved') && notice('success', 'The limits were changed. They bind every later posting.')}${desk('The account', accountFacts({ ...owned, lastChange: undefined }), content)}`,
   };
 }
 

@@ -7,9 +7,9 @@ import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { exportCsv } from '../html/csv.ts';
 import { addApiPage, addDownload, addPage, type PageRequest } from '../html/frame.ts';
-import { readAccount, readHolder } from '../html/owners.ts';
+import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice, showTime } from '../html/show.ts';
-import { accountParts, movementTable } from './account-views.ts';
+import { accountHeading, accountLine, accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { clientName, showAddress } from './client-views.ts';
 import { addParties, type WithParties } from './parties.ts';
@@ -30,17 +30,16 @@ export function addStatement(app: FastifyInstance): void {
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit);
     const { statement, isCut } = await read(visit.api, statementPath(visit), period);
-    const [holder, entries] = await Promise.all([
-      visit.person.scopes.has('accounts:read')
-        ? readAccount(visit, visit.id).then((account) => readHolder(visit, account))
-        : undefined,
+    const [owned, entries] = await Promise.all([
+      visit.person.scopes.has('accounts:read') ? readOwnedAccount(visit, visit.id) : undefined,
       addParties<EntryLine>(visit)(statement.entries),
     ]);
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
-      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
-${document({ ...statement, entries }, period, holder)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
+      ...(owned && { heading: accountHeading(owned) }),
+      content: html`${owned && accountLine(owned.account)}${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
+${document({ ...statement, entries }, period, owned?.owner)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
 <p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
@@ -126,8 +125,8 @@ function copies(here: string, { account_number }: Statement, period: Period): Ht
 /** A day for accounting software: the last one of the period, if it has ended. */
 function camtForm(here: string, { to_day }: Period, today: string): Html {
   const yesterday = plusDays(today, -1);
-  return html`<form method="get" action="${here}.xml" class="filters"><label>Day, for accounting <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
-<p class="actions"><button class="secondary">Get camt.053</button></p></form>`;
+  return html`<details><summary>For accounting software</summary><form method="get" action="${here}.xml" class="filters"><label>Day, for accounting <input type="date" name="on" value="${to_day < today ? to_day : yesterday}" max="${yesterday}" required></label>
+<p class="actions"><button class="secondary">Get camt.053</button></p></form></details>`;
 }
 
 function document(
