@@ -114,6 +114,10 @@ export function approvalRequired(what?: string) {
   return refusal('approval_required', `a second person must approve this${what === undefined ? '' : ` ${what}`}`);
 }
 
+/** What a reversal would post, in the details of its refusal: its command names only the id of the transaction. */
+export const waitingPosting = z.object({ amount: z.string(), currency: z.string(), account_ids: z.array(z.string()) });
+export type WaitingPosting = z.infer<typeof waitingPosting>;
+
 /** The commands that can require an approval. */
 export const approvableCommand = z.enum([
   'reverse_transaction',

@@ -72,7 +72,7 @@ const askReversal = async (of = alice): Promise<Approval> => {
 
 describe('reverse', () => {
   it('is Waiting and changes nothing; when it is approved, it is executed in the name of the requester', async () => {
-    // contract: four-eyes-7, four-eyes-3
+    // contract: four-eyes-7, four-eyes-3, audit-17
     const original = await api.transact(account.account_id, 'Deposit', 40);
     const before = await api.balance(account.account_id);
     const approval = waiting(
@@ -86,7 +86,7 @@ describe('reverse', () => {
         path: `/transactions/${original.transaction_id}/reversal`,
         body: { reason: 'booked twice' },
       },
-      summary: `Reverse transaction ${original.transaction_id}`,
+      summary: `Reverse transaction ${original.transaction_id} of 40.00 USD on account ${account.account_id}`,
       decided_by: null,
       decided_at: null,
     });
@@ -106,15 +106,18 @@ describe('reverse', () => {
     expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
     expect(await readAudit(reversal, 'reverse_transaction')).toMatchObject({
       actor: actor('alice'),
-      details: { approved_by: actor('bob'), approval_id: approval.approval_id },
+      details: { approved_by: actor('bob'), approval_id: approval.approval_id, amount: '40.00', currency: 'USD' },
     });
+    // They are found by the account, which the request does not name.
+    const about = { summary: approval.summary, about: [account.account_id] };
     expect(await readAudit(approval.approval_id, 'request_approval')).toMatchObject({
       actor: actor('alice'),
       outcome: 'success',
+      details: about,
     });
     expect(await readAudit(approval.approval_id, 'approve_request')).toMatchObject({
       actor: actor('bob'),
-      details: { requested_by: actor('alice'), outcome: 'success' },
+      details: { requested_by: actor('alice'), outcome: 'success', ...about },
     });
     expect((await alice.get(approvalPath(approval))).data()).toEqual(done);
   });

@@ -416,7 +416,7 @@ describe('bank', () => {
     const bob = { BANK_TOKEN: staffToken(world.bank, 'bob') };
     expect((await bank('approvals list --status Waiting', bob)).out.split('\n')).toHaveLength(3);
     expect((await bank(`approvals show ${first}`, bob)).out).toMatch(
-      /^apr_\w+ {2}Waiting .* Reverse transaction txn_\w+\n {2}POST \/transactions\//,
+      /^apr_\w+ {2}Waiting .* Reverse transaction txn_\w+ of [\d.]+ USD on account acc_\w+\n {2}POST \/transactions\//,
     );
     expect((await bank(`approvals approve ${first}`, bob)).out).toBe(`${first} Approved done\n`);
     expect((await bank(`approvals reject ${second} --reason no`, bob)).out).toBe(`${second} Rejected\n`);

@@ -84,7 +84,7 @@ const values: Record<string, unknown> = {
   action: 'change_account_status',
   outcome: 'success',
   operation: 'reverse_transaction',
-  summary: `Reverse transaction ${example.ids.transaction}`,
+  summary: `Reverse transaction ${example.ids.transaction} of 25.00 USD on account ${example.ids.account}`,
   method: 'POST',
   path: `/transactions/${example.ids.transaction}/reversal`,
   body: { reason: 'posted twice' },

@@ -59,7 +59,7 @@ export async function requestApproval({ client, context, now }: Writing, request
   return done(
     toApproval(row, now),
     [createEvent({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
-    { action, operation, ...about(row) },
+    { action, operation, ...told(row) },
   );
 }
 
@@ -92,12 +92,12 @@ function auditFacts({ action, request: { operation }, requested_by }: ApprovalRo
   return { action, operation, requested_by };
 }
 
-/** The same for its audit records, with the accounts and clients that the request names. */
-export const auditDetails = (row: ApprovalRow) => ({ ...auditFacts(row), ...about(row) });
+/** The same for its audit records, with what was asked for, and the accounts and clients that the request names. */
+export const auditDetails = (row: ApprovalRow) => ({ ...auditFacts(row), ...told(row) });
 
-function about({ request: { path, body } }: ApprovalRow) {
-  const ids = subjectsIn(`${path} ${JSON.stringify(body)}`);
-  return ids.length === 0 ? {} : { about: ids };
+function told({ summary, request: { path, body } }: ApprovalRow) {
+  const ids = subjectsIn(`${path} ${JSON.stringify(body)} ${summary}`);
+  return { summary, ...(ids.length > 0 && { about: ids }) };
 }
 
 /** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */

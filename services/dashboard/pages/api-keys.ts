@@ -18,21 +18,10 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import {
-  facts,
-  notice,
-  pill,
-  showFullTime,
-  showOptions,
-  showTime,
-  showUntil,
-  table,
-  tags,
-  toned,
-} from '../html/show.ts';
+import { facts, notice, pill, showFullTime, showOptions, showTime, showUntil, table, tags } from '../html/show.ts';
 import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { type Announced, type Asked, announce } from './needs-approval.ts';
-import { scopeGroups, scopePresets, showScopes } from './scope-words.ts';
+import { scopeGroups, scopePresets, showMark, showScopes } from './scope-words.ts';
 import { showSecret } from './secrets.ts';
 
 const url = '/admin/ui/api-keys';
@@ -180,8 +169,8 @@ function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSea
   const preset = scopePresets[visit.query.get('preset') ?? '']?.scopes ?? [];
   const isChosen = (scope: Scope) =>
     values.getAll('scopes').includes(scope) || (!values.has('name') && preset.includes(scope));
-  const checkbox = ({ scope, what, isRisky }: (typeof scopeGroups)[number][1][number]) =>
-    html`<label class="explained"><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`}<small>${what}</small></label>`;
+  const checkbox = ({ scope, what, mark }: (typeof scopeGroups)[number][1][number]) =>
+    html`<label class="explained"><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code>${showMark(mark)}<small>${what}</small></label>`;
   const group = ([title, all]: (typeof scopeGroups)[number]) => {
     const given = all.filter(({ scope }) => own.has(scope));
     return (

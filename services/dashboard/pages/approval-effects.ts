@@ -2,24 +2,31 @@ import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { known } from '../api.ts';
-import { readActorNames, showActor } from '../html/actors.ts';
+import { inTurns, known } from '../api.ts';
+import { actorText, readActorNames, showActor } from '../html/actors.ts';
+import { minorOf } from '../html/amounts.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readHolder } from '../html/owners.ts';
 import { type Fact, fieldWords, idLink, type ShownChange, showTime, showUntil } from '../html/show.ts';
 import { whyText } from './account-views.ts';
+import type { Subjects } from './approval-subjects.ts';
 import { clientName } from './client-views.ts';
+import { availableBalance, refusalText } from './counter-instructions.ts';
 import { limitChanges } from './limits.ts';
-import { makerFacts, readMaker } from './made-by.ts';
+import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { planReversal } from './reversal.ts';
 import { showScopes } from './scope-words.ts';
 
-/** What an approval would change, from the request and from what is true now, as far as the person may see it. */
+/**
+ * What an approval would change, from the request and from what is true now; of a decided one, what it changed, as far as that
+ * is kept. Both as far as the person may see it.
+ */
 
 type Body = Record<string, unknown>;
 
@@ -28,33 +35,101 @@ export interface Effects {
   /** What is changed, as its own page shows it. */
   facts: readonly Fact[];
   /** Why the bank would refuse it at present. */
-  warning?: string | undefined;
+  refusal?: string | undefined;
+  /** What the second person should look at. */
+  caution?: string | undefined;
 }
-export const noEffects: Effects = { changes: [], facts: [] };
 
-export async function findEffects(visit: PageRequest, { request }: Approval): Promise<Effects> {
-  if (request.operation !== 'reverse_transaction') return { changes: await findChanges(visit, request), facts: [] };
-  const planned = await known(planReversal(visit, idIn(request.path)));
-  if (!planned) return noEffects;
+export async function findEffects(visit: PageRequest, approval: Approval): Promise<Effects> {
+  const { request, status } = approval;
+  switch (request.operation) {
+    case 'reverse_transaction':
+      return findReversal(visit, approval);
+    case 'create_transaction':
+    case 'create_transfer':
+    case 'capture_hold':
+      // The balances at the decision are not kept.
+      return status === 'Waiting' ? findMovements(visit, request) : { changes: [], facts: [] };
+    default:
+      return {
+        changes: await (status === 'Waiting' ? findChanges(visit, request) : findDone(visit, approval)),
+        facts: [],
+      };
+  }
+}
+
+async function findReversal(visit: PageRequest, approval: Approval): Promise<Effects> {
+  const planned = await known(planReversal(visit, idIn(approval.request.path)));
+  if (!planned) return { changes: [], facts: [] };
   const { original, facts, changes, warning, impossible } = planned;
   const maker = await readMaker(visit, original.transfer_id ?? original.transaction_id);
-  return { changes: [...changes], facts: [...facts, ...makerFacts(maker)], warning: impossible ?? warning };
+  const effects = { facts: [...facts, ...makerFacts(maker)], caution: ownPosting(approval, maker) };
+  return approval.status === 'Waiting'
+    ? { ...effects, changes: [...changes], refusal: impossible ?? warning }
+    : { ...effects, changes: [] };
+}
+
+/** Says that the person asks to reverse what they have posted themselves. */
+const ownPosting = ({ requested_by, requested_by_name }: Approval, maker: MadeBy | undefined): string | undefined =>
+  maker?.actor === requested_by
+    ? `${requested_by_name ?? actorText(requested_by)} entered this posting, and asks to reverse it.`
+    : undefined;
+
+/** Returns the reversals among these requests whose posting was entered by the person who asks, as far as it is known. */
+export async function readOwnPostings(
+  visit: PageRequest,
+  rows: readonly Approval[],
+  { originals }: Pick<Subjects, 'originals'>,
+): Promise<ReadonlySet<string>> {
+  const own = new Set<string>();
+  await inTurns(rows, async (row) => {
+    const original = originals.get(idIn(row.request.path));
+    if (row.request.operation !== 'reverse_transaction' || !original || !('transaction_type' in original)) return;
+    const maker = await readMaker(visit, original.transfer_id ?? original.transaction_id);
+    if (maker?.actor === row.requested_by) own.add(row.approval_id);
+  });
+  return own;
 }
 
 const idIn = (path: string): string => path.match(/[a-z]{3}_[0-9a-f]{32}/)?.[0] ?? '';
 
+async function findMovements(visit: PageRequest, { operation, path, body }: Approval['request']): Promise<Effects> {
+  if (operation === 'capture_hold') return describeCapture(visit, idIn(path), body);
+  const { currency } = body;
+  const money = { amount: String(body['amount']), currency: typeof currency === 'string' ? currency : null };
+  if (operation === 'create_transfer')
+    return movements(visit, { ...money, from: body['from_account_id'], to: body['to_account_id'] });
+  return movements(visit, { ...money, [body['transaction_type'] === 'Deposit' ? 'to' : 'from']: body['account_id'] });
+}
+
+/** What a request that was decided changed, or would have. The reason of a status and earlier limits are kept. */
+async function findDone(visit: PageRequest, approval: Approval): Promise<ShownChange[]> {
+  const { request, decided_at, expires_at } = approval;
+  const id = idIn(request.path);
+  switch (request.operation) {
+    case 'change_account_status': {
+      const status = await of(
+        visit,
+        id,
+        await read<Account>(visit, `/accounts/${id}`),
+        null,
+        String(request.body['status']),
+      );
+      return [status, ...(await describeReason(visit, id, request.body, decided_at ?? expires_at))];
+    }
+    case 'set_account_limits':
+      return describeLimits(visit, id, request.body, await readReplaced(visit, id, approval));
+    case 'create_api_key':
+    case 'create_webhook':
+      return findChanges(visit, request);
+    default:
+      return [];
+  }
+}
+
 async function findChanges(visit: PageRequest, { operation, path, body }: Approval['request']): Promise<ShownChange[]> {
   const id = idIn(path);
   switch (operation) {
-    case 'create_transaction':
-      return movements(visit, body, [[body['account_id'], body['transaction_type'] === 'Deposit' ? 1n : -1n]]);
-    case 'create_transfer':
-      return movements(visit, body, [
-        [body['from_account_id'], -1n],
-        [body['to_account_id'], 1n],
-      ]);
-    case 'capture_hold':
-      return describeCapture(visit, id, body);
     case 'change_account_status': {
       const account = await read<Account>(visit, `/accounts/${id}`);
       const status = await of(visit, id, account, account?.status ?? null, String(body['status']));
@@ -65,10 +140,7 @@ async function findChanges(visit: PageRequest, { operation, path, body }: Approv
         await ofClient(visit, String(body['client_id']), `${String(body['account_type'])} account`, null, opened(body)),
       ];
     case 'set_account_limits':
-      return describeLimits(visit, id, body);
-    case 'close_day':
-    case 'reverse_transaction':
-      return [];
+      return describeLimits(visit, id, body, await read(visit, `/accounts/${id}/limits`));
     case 'create_api_key':
       return keyChanges(body as unknown as ApiKey);
     case 'rotate_api_key': {
@@ -87,6 +159,8 @@ async function findChanges(visit: PageRequest, { operation, path, body }: Approv
       return fieldChanges(body, {});
     case 'rotate_webhook_secret':
       return [{ what: html`Secret of ${idLink(id)}`, before: 'the present secret', after: 'a new secret' }];
+    default:
+      return [];
   }
 }
 
@@ -128,32 +202,57 @@ async function of(
   return { what, before, after };
 }
 
-/** The balances of these accounts before and after the amount of `body` has moved, each in its direction. */
-async function movements(
-  visit: PageRequest,
-  body: Body,
-  moved: readonly (readonly [id: unknown, sign: bigint])[],
-): Promise<ShownChange[]> {
-  return Promise.all(
-    moved.map(async ([named, sign]) => {
-      const id = String(named);
-      const account = await read<Account>(visit, `/accounts/${id}`);
-      // A loan's balance is what is owed, so a payment lowers it.
-      const by = account?.account_type === 'Loan' ? -1n : sign;
-      return of(
-        visit,
-        id,
-        account,
-        account ? amountText(account.balance, account.currency) : null,
-        after(account, body, by),
-      );
-    }),
-  );
+interface Moved {
+  amount: string;
+  /** null: that of the account. */
+  currency: string | null;
+  from?: unknown;
+  to?: unknown;
+  /** It is held already, so it can be taken neither before nor after, and the balance is shown. */
+  isHeld?: boolean;
 }
 
-/** Why the account has its status, who gave it that and when; and why it is to have another. */
-async function describeReason(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
-  const [last] = (await read<StatusTransition[]>(visit, `/accounts/${id}/status-transitions?limit=1`)) ?? [];
+/** What can be taken from these accounts, or is owed on them, before and after the amount has moved, as at the counter. */
+async function movements(visit: PageRequest, { amount, currency, isHeld = false, ...ids }: Moved): Promise<Effects> {
+  const side = async (id: unknown, sign: bigint) => {
+    if (typeof id !== 'string') return undefined;
+    const account = await read<Account>(visit, `/accounts/${id}`);
+    const { what } = await of(visit, id, account, null, null);
+    const moved = account && (currency ?? account.currency) === account.currency && toMinor(amount, account.currency);
+    if (account === undefined || typeof moved !== 'bigint') {
+      const then = `${sign < 0n ? '−' : '+'}${amountText(amount, currency)}`;
+      return { account, isShort: false, change: { what, before: null, after: then } };
+    }
+    const isLoan = account.account_type === 'Loan';
+    const word = isLoan ? 'still owed' : isHeld && sign < 0n ? 'balance' : 'available';
+    const now = word === 'available' ? availableBalance(account) : account.balance;
+    // What is owed on a loan is lowered by a payment.
+    const minor = minorOf(now, account.currency) + (isLoan ? -1n : sign) * moved;
+    const text = (decimal: string) => amountText(decimal, account.currency);
+    const change = { what: html`${what}: ${word}`, before: text(now), after: text(fromMinor(minor, account.currency)) };
+    return { account, isShort: minor < 0n, change };
+  };
+  const [from, to] = await Promise.all([side(ids.from, -1n), side(ids.to, 1n)]);
+  const sides = [from, to].filter((one) => one !== undefined);
+  const code = sides.some(({ account }) => account && account.status !== 'Active')
+    ? 'inactive_account'
+    : from?.isShort
+      ? 'insufficient_funds'
+      : to?.isShort && 'amount_exceeds_outstanding';
+  return {
+    changes: sides.map(({ change }) => change),
+    facts: [],
+    refusal: code ? refusalText(code, { from: from?.account, to: to?.account }) : undefined,
+  };
+}
+
+/**
+ * Why the account has its status, who gave it that and when; and why it is to have another. `until`: of a request that was
+ * decided then, the status that it had before.
+ */
+async function describeReason(visit: PageRequest, id: string, body: Body, until?: string): Promise<ShownChange[]> {
+  const history = await read<StatusTransition[]>(visit, `/accounts/${id}/status-transitions?limit=${until ? 100 : 1}`);
+  const last = history?.find(({ created_at }) => until === undefined || created_at < until);
   if (last === undefined) return [];
   const names = await readActorNames(visit, [last], 'actor');
   const who = last.actor !== undefined && html`<br>${showActor(last.actor, names)}`;
@@ -162,35 +261,41 @@ async function describeReason(visit: PageRequest, id: string, body: Body): Promi
   return [{ what: 'Reason', before, after: html`<span class="text">${asked}</span>` }];
 }
 
-function after(account: Account | undefined, { amount, currency: given }: Body, sign: bigint): string {
-  const currency = account?.currency ?? String(given);
-  if (!isCurrency(currency)) return `${sign < 0n ? '−' : '+'}${amount}`;
-  const moved = toMinor(String(amount), currency);
-  const now = account && toMinor(account.balance, currency);
-  if (typeof moved !== 'bigint') return String(amount);
-  return typeof now === 'bigint'
-    ? amountText(fromMinor(now + sign * moved, currency), currency)
-    : `${sign < 0n ? '−' : '+'}${amountText(fromMinor(moved, currency), currency)}`;
-}
-
-async function describeLimits(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
+async function describeLimits(
+  visit: PageRequest,
+  id: string,
+  body: Body,
+  before: Parameters<typeof limitChanges>[1],
+): Promise<ShownChange[]> {
   const account = await read<Account>(visit, `/accounts/${id}`);
-  const changes = limitChanges(body, await read(visit, `/accounts/${id}/limits`));
   const { what: owned } = await of(visit, id, account, null, null);
-  return changes.map(({ what, ...change }) => ({ what: html`${owned}<br>${what}`, ...change }));
+  return limitChanges(body, before, account?.currency).map(({ what, ...change }) => ({
+    what: html`${owned}<br>${what}`,
+    ...change,
+  }));
 }
 
-async function describeCapture(visit: PageRequest, id: string, body: Body): Promise<ShownChange[]> {
+/** The limits that this request replaced, by its audit record, for people who may read the audit. */
+async function readReplaced(visit: PageRequest, account_id: string, { approval_id, decided_at }: Approval) {
+  if (decided_at === null || !visit.person.scopes.has('audit:read')) return undefined;
+  const asked = { resource_id: account_id, action: 'set_account_limits', from: decided_at, order: 'asc', limit: '10' };
+  const records = await read<AuditRecord[]>(visit, `/admin/audit?${new URLSearchParams(asked)}`);
+  const details = records?.find((record) => record.details['approval_id'] === approval_id)?.details;
+  return details?.['before'] as Record<string, string> | undefined;
+}
+
+async function describeCapture(visit: PageRequest, id: string, body: Body): Promise<Effects> {
   const hold = await read<Hold>(visit, `/holds/${id}`);
-  if (hold === undefined) return [];
-  const { account_id, amount, captured_amount, currency } = hold;
-  const left = fromMinor(BigInt(toMinor(amount, currency)) - BigInt(toMinor(captured_amount, currency)), currency);
-  const to = body['to_account_id'];
-  const moved: [unknown, bigint][] = [
-    [account_id, -1n],
-    ...(typeof to === 'string' ? [[to, 1n] as [string, bigint]] : []),
-  ];
-  return movements(visit, { amount: body['amount'] ?? left }, moved);
+  if (hold === undefined) return { changes: [], facts: [] };
+  const { account_id: from, amount, captured_amount, currency } = hold;
+  const left = fromMinor(minorOf(amount, currency) - minorOf(captured_amount, currency), currency);
+  return movements(visit, {
+    amount: String(body['amount'] ?? left),
+    currency,
+    from,
+    to: body['to_account_id'],
+    isHeld: true,
+  });
 }
 
 function keyChanges({ name, scopes, environment, client_id, expires_at }: Partial<ApiKey>): ShownChange[] {
@@ -202,9 +307,7 @@ function keyChanges({ name, scopes, environment, client_id, expires_at }: Partia
     row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
     row(
       'Expires',
-      expires_at
-        ? html`${showUntil(expires_at)} at the latest`
-        : 'as late as the bank allows (KEY_MAX_LIFETIME_DAYS), or when the key of its creator does',
+      expires_at ? html`${showUntil(expires_at)} at the latest` : 'as late as the bank allows: its page will say when',
     ),
   ];
 }

@@ -95,7 +95,7 @@ describe('approvals', () => {
     for (const text of [`href="${url}"`, 'Large posting', 'Deposit of 1500.00 USD &lt;b&gt;'])
       expect(body).toContain(text);
     const file = await made.signedIn(all).get(`/admin/ui/approvals${path.replace(/(?=\?)|$/, '.csv')}`);
-    expect(file.body).toContain('Deposit of 1500.00 USD <b>');
+    expect(withoutBlanks(file.body)).toContain('Deposit of 1500.00 USD <b>');
     expect(lastList()).toMatchObject(filters);
   });
 
@@ -161,6 +161,71 @@ describe('approvals', () => {
       expect(body).toContain(text);
     const blind = withoutBlanks((await made.signedIn('approvals:write').get(url)).body);
     expect([blind.includes('10.50'), blind.includes('+1500.00')]).toEqual([false, true]);
+  });
+
+  it.each([
+    [
+      'a withdrawal',
+      'Withdrawal',
+      '1500.00',
+      {},
+      'There is not enough money in account SAV-1: 10.50 USD can be taken from it.',
+    ],
+    // What is held cannot be taken, although the balance would suffice.
+    ['more than is free of holds', 'Withdrawal', '10.00', { available_balance: '9.99' }, 'There is not enough money'],
+    ['a deposit on a frozen account', 'Deposit', '10.00', { status: 'Frozen' }, 'Account SAV-1 is Frozen'],
+    ['what can be paid', 'Withdrawal', '10.00', {}, undefined],
+  ])(
+    '%s: say before the decision what the bank would refuse',
+    async (_, transaction_type, amount, changes, refusal) => {
+      answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status: 'Active', balance: '10.50', ...changes }]);
+      const body = { ...waiting.request.body, transaction_type, amount };
+      answers['get_approval'] = shownAs({ request: { ...waiting.request, body } });
+      const page = withoutBlanks((await made.signedIn(all).get(url)).body);
+      expect(page.includes('The bank would refuse this now.')).toBe(refusal !== undefined);
+      expect(page).toContain(refusal ?? '0.50 USD');
+      expect(page).toMatch(
+        refusal === undefined ? /formnovalidate>Approve/ : /formnovalidate class="secondary">Approve/,
+      );
+      if (changes.available_balance)
+        expect(page.replace(/<[^>]*>/g, ' ')).toMatch(/: available\s+9\.99 USD\s+−0\.01 USD/);
+    },
+  );
+
+  it('that were approved and then refused are not shown as done, on the page, in the list, and in its file', async () => {
+    const message = `account ${ids.account}: balance too low`;
+    const outcome = { status: 'error', code: 'insufficient_funds', message };
+    const late = { status: 'Approved', decided_by: `jwt:${issuer}|ada`, decided_at: time, outcome };
+    answers['get_approval'] = shownAs(late);
+    answers['list_approvals'] = ok({
+      items: [
+        { ...waiting, ...late },
+        { ...waiting, ...late, outcome: { status: 'success', data: {} } },
+      ],
+    });
+    const { get } = made.signedIn(all);
+    for (const page of [url, '/admin/ui/approvals/all']) {
+      const { body } = await get(page);
+      expect(body).toContain('Approved, refused when carried out');
+      expect(body.match(/pill good/g)?.length ?? 0).toBe(page === url ? 0 : 1);
+    }
+    expect((await get(url)).body).toContain('It was refused when it was carried out: account SAV-1: balance too low');
+    const file = (await get('/admin/ui/approvals/all.csv')).body;
+    for (const cell of ['"Approved","Refused: account SAV-1: balance too low"', '"Approved","Done"'])
+      expect(file).toContain(cell);
+  });
+
+  it('of API keys are told apart in the list: by name, and by what the key may do', async () => {
+    const body = { name: 'Reader', scopes: ['accounts:read', 'transfers:write', 'transactions:write', 'keys:manage'] };
+    const request = { operation: 'create_api_key', method: 'POST', path: '/admin/api-keys', body };
+    answers['list_approvals'] = ok({
+      items: [{ ...waiting, action: 'create_key', request, expires_at: '2999-01-01T00:00:00.000Z' }],
+    });
+    const list = (await made.signedIn(all).get('/admin/ui/approvals')).body;
+    expect(list.match(/class="pill wait">.*?<\/span>/gs)?.map((pill) => pill.replace(/<[^>]*>/g, ''))).toEqual([
+      expect.stringContaining('Moves money'),
+      expect.stringContaining('Risk'),
+    ]);
   });
 
   it('are listed with amount, customer, asker, and age, the oldest first, and conspicuous before they expire', async () => {
@@ -256,6 +321,21 @@ describe('approvals', () => {
     expect(seen).toContain('Entered by');
     expect(seen).toContain('carol');
     expect(list).toContain('Reversal of the Deposit of 25.00');
+    // The one who asks is not the one who entered it.
+    expect(list + page).not.toMatch(/Own posting|and asks to reverse it/);
+    answers['list_audit'] = ok({ items: [entered] });
+    expect((await get('/admin/ui/approvals')).body).toContain('Own posting');
+    expect((await get(url)).body).toContain('bob entered this posting, and asks to reverse it.');
+    // What was decided still says whose money it was, and who had entered it.
+    answers['get_approval'] = shownAs({
+      ...asked,
+      status: 'Rejected',
+      decided_by: `jwt:${issuer}|ada`,
+      decided_at: time,
+    });
+    const decided = withoutBlanks((await get(url)).body.replace(/<[^>]*>/g, ' '));
+    expect(decided).toMatch(/Account\s+SAV-1\s*, Savings,\s+x\s/);
+    expect(decided).toMatch(/Reversed operation\s+Deposit of 25\.00 USD\s+Posted.*Entered by\s+bob/s);
   });
 
   it('of an unfreezing show why the account is frozen, who froze it, and why it should be unfrozen', async () => {
@@ -285,6 +365,43 @@ describe('approvals', () => {
     });
     const text = (await made.signedIn(`${all} accounts:status`).get(url)).body.replace(/<[^>]*>/g, ' ');
     expect(text).toMatch(/Reason\s+legal: Court order 12\/2026\s+carol\s+2026-01-02 03:04\s+legal: order lifted/);
+  });
+
+  it('of an unfreezing still show why the account was frozen when it was decided', async () => {
+    const change = (to_status: string, note: string, created_at: string) => ({
+      transition_id: `sts_${'a'.repeat(32)}`,
+      account_id: ids.account,
+      from_status: 'Active',
+      to_status,
+      reason: 'legal',
+      note,
+      actor: `jwt:${issuer}|carol`,
+      created_at,
+    });
+    answers['list_status_transitions'] = ok({
+      items: [
+        change('Frozen', 'again', '2026-03-01T00:00:00.000Z'),
+        change('Active', 'lifted', '2026-02-01T00:00:00.000Z'),
+        change('Frozen', 'Court order', '2026-01-01T00:00:00.000Z'),
+      ],
+    });
+    answers['get_approval'] = shownAs({
+      action: 'unfreeze',
+      request: {
+        operation: 'change_account_status',
+        method: 'POST',
+        path: `/accounts/${ids.account}/status-transitions`,
+        body: { status: 'Active', reason: 'legal', note: 'order lifted' },
+      },
+      status: 'Approved',
+      decided_by: `jwt:${issuer}|ada`,
+      decided_at: '2026-02-01T00:00:00.000Z',
+      outcome: { status: 'success', data: samples.master },
+    });
+    const text = (await made.signedIn(`${all} accounts:status`).get(url)).body.replace(/<[^>]*>/g, ' ');
+    expect(text).toMatch(
+      /What it changed.*Reason\s+legal: Court order\s+carol\s+2026-01-01 00:00\s+legal: order lifted/s,
+    );
   });
 
   it('of the closing of a day show what it means, the books of the day, and requests that it makes impossible', async () => {
@@ -329,6 +446,33 @@ describe('approvals', () => {
     expect(text).toMatch(/At most per posting\s+no limit\s+75\.50 USD/);
     expect(text).toMatch(/At most out per day\s+50\.00 USD\s+no limit/);
     expect(text).not.toMatch(/Per transaction\s+75\.5/);
+  });
+
+  it('of limits that were decided show all that was asked for, and what it replaced by the audit', async () => {
+    const request = {
+      operation: 'set_account_limits',
+      method: 'PUT',
+      path: `/accounts/${ids.account}/limits`,
+      body: { per_transaction: '75.5', per_day_out: '50' },
+    };
+    const decided = { status: 'Approved', decided_by: `jwt:${issuer}|ada`, decided_at: time };
+    answers['get_approval'] = shownAs({
+      action: 'raise_limit',
+      request,
+      ...decided,
+      outcome: { status: 'success', data: {} },
+    });
+    const before = { per_transaction: '75.50', per_day_out: '50.00', minimum_balance: '500.00' };
+    const other = { ...entered, details: { approval_id: `apr_${'b'.repeat(32)}`, before: {} } };
+    answers['list_audit'] = ok({ items: [other, { ...entered, details: { approval_id, before } }] });
+    const read = async (scopes: string) =>
+      withoutBlanks((await made.signedIn(`${all} ${scopes}`).get(url)).body).replace(/<[^>]*>/g, ' ');
+    const text = await read('audit:read');
+    expect(text).toMatch(/Must stay available\s+500\.00 USD\s+no limit/);
+    expect(text).not.toMatch(/At most per posting|At most out per day/);
+    const unknown = await read('accounts:limits');
+    expect(unknown).toMatch(/At most per posting\s+not known\s+75\.50 USD/);
+    expect(unknown).toMatch(/Must stay available\s+not known\s+no limit/);
   });
 
   it('show amounts in the bank’s format, except in texts that people have written', async () => {
@@ -392,7 +536,7 @@ describe('approvals', () => {
         body: { name: 'Payroll', scopes: ['accounts:read'], environment: 'live', expires_at: null },
       },
       'keys:manage',
-      ['Payroll', 'as late as the bank allows (KEY_MAX_LIFETIME_DAYS), or when the key of its creator does'],
+      ['Payroll', 'as late as the bank allows: its page will say when'],
     ],
     [
       'webhook',
@@ -485,7 +629,7 @@ describe('approvals', () => {
     });
     expect([without.statusCode, without.body.includes('Reason')]).toEqual([400, true]);
     expect(without.body).toMatch(/<textarea name="reason"[^>]* required/);
-    expect(without.body).toContain('<button name="decision" value="approval" formnovalidate>');
+    expect(without.body).toMatch(/<button name="decision" value="approval" formnovalidate\W/);
     answers['approve_request'] = refused('approval_decided', 'is already Rejected');
     const late = await post(url, { csrf_token: session.csrf, idempotency_key: 'k', decision: 'approval' });
     expect([late.statusCode, late.body.includes('is already Rejected')]).toEqual([409, true]);

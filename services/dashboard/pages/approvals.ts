@@ -39,7 +39,7 @@ import {
   toned,
 } from '../html/show.ts';
 import type { Looked } from '../session/looked.ts';
-import { type Effects, findEffects, noEffects } from './approval-effects.ts';
+import { type Effects, findEffects, readOwnPostings } from './approval-effects.ts';
 import {
   accountsOf,
   amountOf,
@@ -56,6 +56,7 @@ import { clientName } from './client-views.ts';
 import { counterScopes, counterUrl } from './counter-views.ts';
 import { daysUrl, showMeaning } from './days.ts';
 import { notesAbout } from './notes.ts';
+import { showMarks } from './scope-words.ts';
 import { showSecret } from './secrets.ts';
 
 export const approvalsUrl = '/admin/ui/approvals';
@@ -150,20 +151,25 @@ function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows
       const subjects = await readSubjects(visit, rows);
       return rows.map((row) => ({
         ...row,
-        summary: reversedText(row, subjects) ?? withNumbers(row.summary, subjects),
+        summary: summarize(row, subjects),
         customer: customersOf(row, subjects),
         money: moneyOf(row, subjects),
+        done:
+          row.outcome &&
+          (row.outcome.status === 'success' ? 'Done' : `Refused: ${withNumbers(row.outcome.message, subjects)}`),
       }));
     },
     async show(rows, sorting) {
       const [subjects, names] = await Promise.all([readSubjects(visit, rows), readNames(visit, rows)]);
-      return approvalTable(visit, rows, { subjects, names }, sorting, url === approvalsUrl);
+      const isQueue = url === approvalsUrl;
+      const ownPostings = isQueue ? await readOwnPostings(visit, rows, subjects) : new Set<string>();
+      return approvalTable(visit, rows, { subjects, names, ownPostings }, sorting, isQueue);
     },
   });
   addListPage(app, url, { title, ...everybody }, approvalList, columns);
 }
 
-type Listed = Approval & { customer?: string; money?: Money | undefined };
+type Listed = Approval & { customer?: string; money?: Money | undefined; done?: string | undefined };
 
 const columns: CsvColumn<Listed>[] = [
   'approval_id',
@@ -177,6 +183,7 @@ const columns: CsvColumn<Listed>[] = [
   'requested_at',
   'expires_at',
   'status',
+  { title: 'outcome', value: ({ done }) => done },
   { title: 'decided_by', value: ({ decided_by }) => decided_by && actorText(decided_by) },
   'decided_by_name',
   'decided_at',
@@ -208,7 +215,7 @@ async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong):
   const [subjects, names, effects, day, waiting] = await Promise.all([
     readSubjects(visit, [approval]),
     readNames(visit, [approval]),
-    isWaiting ? findEffects(visit, approval) : noEffects,
+    findEffects(visit, approval),
     isWaiting && showDay(visit, approval),
     isWaiting || !mayDecide ? undefined : known(readWaiting(visit)),
   ]);
@@ -313,11 +320,15 @@ interface Read {
   names: ActorNames;
 }
 
+/** The status; of a request that was approved and then refused, that nothing was done. */
+const showState = ({ status, outcome }: Approval): Html =>
+  outcome?.status === 'error' ? pill('Failed', 'Approved, refused when carried out') : pill(status);
+
 /** `isQueue`: these are waiting for this person, and the first has the focus; the arrow keys lead to the others. */
 function approvalTable(
   visit: PageRequest,
   rows: readonly Approval[],
-  { subjects, names }: Read,
+  { subjects, names, ownPostings }: Read & { ownPostings: ReadonlySet<string> },
   sort: Sorting,
   isQueue: boolean,
 ): Html {
@@ -327,7 +338,7 @@ function approvalTable(
       {
         title: 'What',
         show: (row) =>
-          html`<strong><a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${actionWords[row.action]}</a></strong><br><span class="details">${summarize(row, subjects)}</span>`,
+          html`<strong><a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${actionWords[row.action]}</a></strong>${ownPostings.has(row.approval_id) && html` ${toned('wait', 'warning', 'own posting')}`}${row.request.operation === 'create_api_key' && showMarks([row.request.body['scopes']].flat())}<br><span class="details">${summarize(row, subjects)}</span>`,
       },
       numeric('Amount', (row) => html`<strong>${amountOf(row, subjects)}</strong>`),
       { title: 'Customer', show: (row) => html`<span class="long">${customersOf(row, subjects)}</span>` },
@@ -345,7 +356,7 @@ function approvalTable(
         : {
             title: 'Status',
             show: (row) =>
-              html`${pill(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br>${pill('Failed', 'Refused when it was carried out')}`}`,
+              html`${showState(row)}${row.decided_by !== null && html`<br><span class="quiet">by ${showActor(row.decided_by, names)}<br>${showTime(row.decided_at)}</span>`}`,
           },
     ],
     rows,
@@ -371,7 +382,6 @@ const meanings: Record<Approval['status'], string> = {
 
 /** What is read for the page of an approval. */
 interface Facts extends Read {
-  /** While it is waiting: what it would change now. */
   effects: Effects;
   /** While it is waiting: the day that it would close. */
   day: Html | false;
@@ -421,7 +431,7 @@ ${desk(
         ([name, value]) =>
           [fieldLabel(name), html`<span class="wide">${showValue(value, approval, subjects)}</span>`] as const,
       ),
-    ['State', pill(status)],
+    ['State', showState(approval)],
     ['Asked by', showActor(requested_by, names)],
     ['Asked', showFullTime(requested_at)],
     ['Expires', status === 'Waiting' && showFullTime(expires_at)],
@@ -429,11 +439,22 @@ ${desk(
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}${notes}`,
-  html`${effects.warning !== undefined && notice('warning', effects.warning)}${effects.changes.length > 0 && html`<h2>What would change</h2>${changeTable('What would change', ['Now', 'After'], effects.changes)}`}${day}
-${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
+  html`${effects.refusal !== undefined && notice('warning', html`<strong>The bank would refuse this now.</strong> ${effects.refusal}`)}${effects.caution !== undefined && notice('warning', effects.caution)}${showChanges(approval, effects)}${day}
+${mayDecide && status === 'Waiting' && decisionForm(visit, approval, effects.refusal !== undefined, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
 <pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${served && amount !== undefined && html`<p class="paper">${bankName()}: asked for, not posted yet.</p><p class="paper signature">Signature of the bank</p>`}`;
+}
+
+function showChanges({ status, outcome }: Approval, { changes }: Effects): Html | false {
+  const title =
+    status === 'Waiting'
+      ? 'What would change'
+      : outcome?.status === 'success'
+        ? 'What it changed'
+        : 'What it would have changed';
+  const heads = status === 'Waiting' ? (['Now', 'After'] as const) : (['Before', 'After'] as const);
+  return changes.length > 0 && html`<h2>${title}</h2>${changeTable(title, heads, changes)}`;
 }
 
 /** The fields of a request that have words of their own: amounts with their currency, and what is named by its id. */
@@ -456,11 +477,15 @@ const isChangeOfFields: ReadonlySet<string> = new Set([
   'create_webhook',
 ]);
 
-/** What the request is about, in the words of the counter. */
-function about({ request: { path: address, body } }: Approval, subjects: Subjects): Fact[] {
+/** What the request is about, in the words of the counter; of a posting or a hold, its accounts too. */
+function about(approval: Approval, subjects: Subjects): Fact[] {
+  const { path: address, body } = approval.request;
   const words = { account_id: 'Account', client_id: 'Customer', from_account_id: 'From', to_account_id: 'To' };
+  const named = `${address} ${JSON.stringify(body)}`;
+  const parties = accountsOf(approval, subjects).filter(({ account_id }) => !named.includes(account_id));
   return [
     ...(address.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).map((id) => ['About', showSubject(id, subjects)] as const),
+    ...parties.map(({ account_id }) => ['Account', showSubject(account_id, subjects)] as const),
     ...Object.entries(words).flatMap(([name, word]) =>
       typeof body[name] === 'string' ? [[word, showSubject(body[name], subjects)] as const] : [],
     ),
@@ -481,11 +506,17 @@ function showValue(value: unknown, approval: Approval, subjects: Subjects): Html
   return resourcePage(value) === undefined ? value : idLink(value);
 }
 
-function decisionForm({ person, fields }: PageRequest, { approval_id }: Approval, wrong: Wrong): Html {
+/** `isRefused`: the bank would refuse it now, so approving is not the obvious decision. */
+function decisionForm(
+  { person, fields }: PageRequest,
+  { approval_id }: Approval,
+  isRefused: boolean,
+  wrong: Wrong,
+): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, isRequired: true, hint: 'Why you reject it; for an approval, if there is something to say.' }, fields, wrong)}
-<div class="actions"><button name="decision" value="approval" formnovalidate>Approve</button> <button name="decision" value="rejection" class="danger secondary">Reject</button></div>
+<div class="actions"><button name="decision" value="approval" formnovalidate${isRefused && html` class="secondary"`}>Approve</button> <button name="decision" value="rejection" class="danger secondary">Reject</button></div>
 </form>`;
 }
 
@@ -503,7 +534,7 @@ function showOutcome({ status, outcome, request }: Approval, subjects: Subjects)
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
-    return notice('warning', html`It was refused when it was carried out: ${outcome.message}`);
+    return notice('warning', html`It was refused when it was carried out: ${withNumbers(outcome.message, subjects)}`);
   // The response to a capture contains the hold and the posting.
   const made = Object(outcome.data['transfer'] ?? outcome.data['transaction'] ?? outcome.data) as Record<
     string,

@@ -161,7 +161,7 @@ async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
         ['Customer', owner && clientName(owner)],
         ['Account', account.account_number],
       ],
-      changes: limitChanges(wanted, now),
+      changes: limitChanges(wanted, now, currency),
       button: 'Change the limits',
       form: limitsUrl(account_id),
       entered: enteredIn(
@@ -175,12 +175,17 @@ async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   return waitingFor(data) ?? { redirectTo: `${limitsUrl(account_id)}?saved` };
 }
 
-/** The limits that a request changes, before and after. */
-export function limitChanges(body: Record<string, unknown>, now: Limits | undefined) {
+/** The limits that a request changes, before and after. `now`: undefined if it is not known, and then all of them. */
+export function limitChanges(
+  body: Record<string, unknown>,
+  now: Partial<Record<LimitName, string>> | undefined,
+  currency: string | null = null,
+) {
+  const text = (limit: unknown) => (limit === undefined ? 'no limit' : amountText(String(limit), currency));
   const rows = inOrder.map((name) => ({
     what: texts[name].name,
-    before: now === undefined ? 'not known' : limitText(now, name),
-    after: body[name] === undefined ? 'no limit' : amountText(String(body[name]), now?.currency ?? null),
+    before: now === undefined ? 'not known' : text(now[name]),
+    after: text(body[name]),
   }));
   return rows.filter(({ before, after }) => before !== after);
 }

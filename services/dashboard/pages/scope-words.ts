@@ -28,6 +28,8 @@ const words: Record<Scope, readonly [group: 'Customers' | 'Money' | 'Administrat
   'keys:manage': ['Administration', 'Create, rotate, and revoke API keys.'],
 };
 
+const movesMoney: ReadonlySet<Scope> = new Set<Scope>(['transactions:write', 'transfers:write', 'holds:write']);
+
 /** What these do cannot be undone, or gives others power. */
 const risky: ReadonlySet<Scope> = new Set<Scope>([
   'clients:erase',
@@ -42,12 +44,26 @@ const risky: ReadonlySet<Scope> = new Set<Scope>([
   'books:close',
 ]);
 
+type Mark = 'moves money' | 'risk';
+const markOf = (scope: Scope): Mark | undefined =>
+  movesMoney.has(scope) ? 'moves money' : risky.has(scope) ? 'risk' : undefined;
+
 export const scopeGroups: readonly (readonly [
   group: string,
-  scopes: { scope: Scope; what: string; isRisky: boolean }[],
+  scopes: { scope: Scope; what: string; mark: Mark | undefined }[],
 ])[] = [...Map.groupBy(Object.keys(words) as Scope[], (scope) => words[scope][0])].map(
-  ([group, own]) => [group, own.map((scope) => ({ scope, what: words[scope][1], isRisky: risky.has(scope) }))] as const,
+  ([group, own]) => [group, own.map((scope) => ({ scope, what: words[scope][1], mark: markOf(scope) }))] as const,
 );
+
+export const showMark = (mark: Mark | undefined): Html => html`${mark && html` ${toned('wait', 'warning', mark)}`}`;
+
+/** What to mind about a key with these scopes. */
+export const showMarks = (own: readonly unknown[]): Html => {
+  const marks = Object.keys(words)
+    .filter((scope) => own.includes(scope))
+    .map((scope) => markOf(scope as Scope));
+  return html`${[...new Set(marks)].map(showMark)}`;
+};
 
 /** The scopes of a key, each with what it allows. */
 export const showScopes = (own: readonly string[]): Html =>
@@ -55,8 +71,8 @@ export const showScopes = (own: readonly string[]): Html =>
     .flatMap(([, all]) => all)
     .filter(({ scope }) => own.includes(scope))
     .map(
-      ({ scope, what, isRisky }) =>
-        html`<div><code>${scope}</code>${isRisky && html` ${toned('wait', 'warning', 'risk')}`} <span class="quiet">${what}</span></div>`,
+      ({ scope, what, mark }) =>
+        html`<div><code>${scope}</code>${showMark(mark)} <span class="quiet">${what}</span></div>`,
     )}`;
 
 /** Usual choices, by the value of the parameter `preset`. */

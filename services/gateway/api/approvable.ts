@@ -1,15 +1,18 @@
-import type { ApprovableCommand, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { ApprovableCommand, ApprovalAction, WaitingPosting } from '#libs/contracts/approvals.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 
-/** The commands that can wait for an approval, and what their approval says, from the request alone. */
+/** The commands that can wait for an approval, and what their approval says. */
 
 interface Approvable<N extends ApprovableCommand> {
   action: ApprovalAction;
   /** The scopes that the requester has and the approver needs in addition to approvals:write. */
   scopes: (data: MessageData<N>) => Scope[];
-  /** One sentence without personal data, because an approval is kept longer than its subject. */
-  summary: (data: MessageData<N>) => string;
+  /**
+   * One sentence without personal data, because an approval is kept longer than its subject. `posting`: what a reversal would
+   * post, if the ledger said it.
+   */
+  summary: (data: MessageData<N>, posting: WaitingPosting | undefined) => string;
 }
 
 const listFields = (changes: object) => Object.keys(changes).join(', ');
@@ -19,7 +22,8 @@ export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
   reverse_transaction: {
     action: 'reverse',
     scopes: () => ['transactions:reverse'],
-    summary: ({ reverses_transaction_id }) => `Reverse transaction ${reverses_transaction_id}`,
+    summary: ({ reverses_transaction_id }, posting) =>
+      `Reverse transaction ${reverses_transaction_id}${posting ? ` of ${money(posting.amount, posting.currency)} on account ${posting.account_ids.join(' and ')}` : ''}`,
   },
   change_account_status: {
     action: 'unfreeze',
@@ -29,7 +33,7 @@ export const approvable: { [N in ApprovableCommand]: Approvable<N> } = {
   create_api_key: {
     action: 'create_key',
     scopes: () => ['keys:manage'],
-    summary: ({ scopes }) => `Create an API key with the scopes ${scopes.join(', ')}`,
+    summary: ({ name, scopes }) => `Create the API key “${name}” with the scopes ${scopes.join(', ')}`,
   },
   rotate_api_key: {
     action: 'create_key',

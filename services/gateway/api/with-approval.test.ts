@@ -144,7 +144,7 @@ test.each<[string, object, string, string[], string]>([
     { name: 'x', scopes: ['transfers:write'] },
     'create_key',
     ['keys:manage'],
-    'Create an API key with the scopes transfers:write',
+    'Create the API key “x” with the scopes transfers:write',
   ],
   [
     '/transactions',
@@ -233,6 +233,17 @@ test.each<[string, object, string, string[], string[]]>([
     expect(requests().at(-1)?.data).toMatchObject({ action, scopes: needed, summary });
   },
 );
+
+test('the approval of a reversal names the amount and the accounts that the ledger told', async () => {
+  const posting = { amount: '7.50', currency: 'USD', account_ids: [ids.account, ids.other] };
+  const { post, requests } = await bankWith({
+    reverse_transaction: refused('approval_required', 'x', { action: 'reverse', ...posting }),
+    get_transaction: ok(samples.transaction),
+  });
+  await post(`/transactions/${ids.transaction}/reversal`, { reason: 'x' });
+  const summary = `Reverse transaction ${ids.transaction} of 7.50 USD on account ${ids.account} and ${ids.other}`;
+  expect(requests().at(-1)?.data).toMatchObject({ action: 'reverse', summary });
+});
 
 test('what is not sent, or has no reply, is not requested either', async () => {
   const { post, requests } = await bankWith({ create_transaction: 'not_sent', open_account: 'no_reply' });

@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto';
-import { type ApprovableCommand, type ApprovalAction, approvalAction } from '#libs/contracts/approvals.ts';
+import {
+  type ApprovableCommand,
+  type ApprovalAction,
+  approvalAction,
+  type WaitingPosting,
+  waitingPosting,
+} from '#libs/contracts/approvals.ts';
 import { formatId } from '#libs/contracts/ids.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import { type FourEyes, rulesFor } from '../access/four-eyes.ts';
@@ -31,7 +37,8 @@ export function withApproval({ fourEyes, forwarder }: { fourEyes: FourEyes; forw
     if (outcome.kind !== 'refused' || outcome.refusal.code !== 'approval_required') return outcome;
     // Of several actions, the service says which one the command is.
     const decided = approvalAction.catch(action).parse(outcome.refusal.details?.['action']);
-    return requestApproval(write, plan.name, decided, forwarder);
+    const { data: posting } = waitingPosting.safeParse(outcome.refusal.details);
+    return requestApproval(write, plan.name, { action: decided, posting }, forwarder);
   };
 }
 
@@ -48,7 +55,7 @@ function approvedPlan({ plan, input: { bits }, planAs }: Write): Plan {
 async function requestApproval(
   write: Write,
   name: ApprovableCommand,
-  action: ApprovalAction,
+  { action, posting }: { action: ApprovalAction; posting: WaitingPosting | undefined },
   forwarder: Forwarder,
 ): Promise<WriteOutcome> {
   const { endpoint, origin } = write;
@@ -61,7 +68,7 @@ async function requestApproval(
   const data = {
     approval_id,
     action,
-    summary: summary(facts) + (effective_date == null ? '' : `, with the value date ${effective_date}`),
+    summary: summary(facts, posting) + (effective_date == null ? '' : `, with the value date ${effective_date}`),
     scopes: [...scopes(facts), ...(action === 'backdate' ? (['transactions:backdate'] as const) : [])],
     request: {
       operation: name,

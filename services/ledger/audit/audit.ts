@@ -1,5 +1,6 @@
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { limitNames } from '#libs/contracts/limits.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
 import { buildAuditRecord } from '#libs/service/audit-record.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
@@ -44,7 +45,7 @@ export function auditCommand(command: Command, decision: Decision, now: string):
   const { replaced, audited } = decision;
   const details = {
     ...Object.fromEntries(fields.map((field) => [field, data[field]])),
-    ...namedAccounts(command, decision),
+    ...whatWasPosted(command, decision),
     ...(replaced && { before: replaced }),
     ...audited,
   };
@@ -55,13 +56,18 @@ export function auditCommand(command: Command, decision: Decision, now: string):
   };
 }
 
-/** Commands about a transaction or a hold: their data does not name the accounts to which they post. */
-const withoutAccounts: ReadonlySet<CommandName> = new Set(['reverse_transaction', 'capture_hold', 'release_hold']);
+/** Commands about a transaction or a hold: their data does not say which accounts they post to, or how much. */
+const withoutPosting: ReadonlySet<CommandName> = new Set(['reverse_transaction', 'capture_hold', 'release_hold']);
 
-function namedAccounts({ name }: Command, { transactions, hold }: Decision) {
-  if (!withoutAccounts.has(name)) return {};
+function whatWasPosted({ name }: Command, { transactions, hold }: Decision) {
+  if (!withoutPosting.has(name)) return {};
   const ids = [hold?.hold.account_id, ...transactions.map(({ account_id }) => account_id)];
-  return { account_ids: [...new Set(ids.filter((id) => id !== undefined))] };
+  const [first] = transactions;
+  const { transaction_type, amount_minor: minor, currency } = first ?? {};
+  return {
+    account_ids: [...new Set(ids.filter((id) => id !== undefined))],
+    ...(minor != null && currency != null && { transaction_type, amount: fromMinor(minor, currency), currency }),
+  };
 }
 
 /** Returns the id of what the command is about: what it creates, unless it changes something else. */

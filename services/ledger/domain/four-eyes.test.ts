@@ -140,6 +140,11 @@ it('every reversal of a known transaction needs an approval', () => {
   const { transactions } = decide(cash('Deposit', account, '5'), books);
   const id = transactions[0]?.transaction_id ?? '';
   const ask = reversal(id, person);
+  // Its approval names them.
+  const posting = { amount: '5.00', currency: 'USD', account_ids: [account.account_id] };
+  expect(decide(reversal(id, person), books).reply).toMatchObject({
+    refusal: { details: { action: 'reverse', ...posting } },
+  });
   const unknown = reversal(`txn_${testBits(99)}`, person);
   expect(codes(books, unknown, ask, ask)).toEqual(['transaction_not_found', 'approval_required', 'approval_required']);
   const approved = { four_eyes: undefined };

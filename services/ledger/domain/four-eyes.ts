@@ -5,6 +5,7 @@ import {
   isUnapproved,
   type PostedOnDay,
   rulesIn,
+  type WaitingPosting,
 } from '#libs/contracts/approvals.ts';
 import { type MessageContext, refused } from '#libs/contracts/envelope.ts';
 import { approvalKey } from '#libs/contracts/ids.ts';
@@ -74,10 +75,15 @@ export function waitsIfNeeded(
 
 /**
  * Decides that a command waits for an approval, as this action. That is stored beside the command, under an id of its own, because the
- * approved command has the same id.
+ * approved command has the same id. `posting`: what would be posted, if the command does not say it.
  */
-export function waitsForApproval(context: MessageContext, action: ApprovalAction, { outcomes }: Books): Decision {
-  const reply = refused({ ...approvalRequired(), details: { action } });
+export function waitsForApproval(
+  context: MessageContext,
+  action: ApprovalAction,
+  { outcomes }: Books,
+  posting?: WaitingPosting,
+): Decision {
+  const reply = refused({ ...approvalRequired(), details: { action, ...posting } });
   outcomes.set(approvalKey(context.message_id), { fingerprint: context.fingerprint ?? null, outcome: reply });
   return { ...replyOnly(reply), waits: true };
 }

@@ -47,7 +47,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   const isLate = pastDeadline(context, books);
   const backdated = isBackdated(context, data.effective_date);
   if (!isLate && (backdated || isUnapproved(context, 'reverse')))
-    return waitsForApproval(context, backdated ? 'backdate' : 'reverse', books);
+    return waitsForApproval(context, backdated ? 'backdate' : 'reverse', books, postingOf(original));
   const { amount_minor: minor, currency } = original;
   if (original.status !== 'Completed')
     return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
@@ -99,6 +99,16 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     books,
   );
   return { ...decision, reverses_operation_id: original.operation_id };
+}
+
+/** What the approval says about it, because the command names only its id. */
+function postingOf({ account_id, counterparty_account_id: other, amount_minor: minor, currency }: TransactionRecord) {
+  if (minor === null || currency === null) return undefined;
+  return {
+    amount: fromMinor(minor, currency),
+    currency,
+    account_ids: other === null ? [account_id] : [account_id, other],
+  };
 }
 
 /**
