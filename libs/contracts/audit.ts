@@ -201,7 +201,7 @@ export const auditMeanings = {
     resource_id: 'Id of the affected resource; null: none',
     'list_audit.subject':
       'Id of an account or a client: records about it, also of postings, holds, and approvals that name it; of a client, those about its accounts too',
-    reads: 'without: omit records of reads; with (default): include them',
+    reads: 'without: omit records of reads, sign-ins, and sign-outs; with (default): include them',
     'list_audit.from': 'Recorded at or after this time: ISO 8601 date or time',
     'list_audit.to': 'Recorded before this time: ISO 8601 date or time',
     outcome: '`success`, or the error code of the refusal',

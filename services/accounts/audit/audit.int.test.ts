@@ -168,6 +168,9 @@ test('the name of a sign-in is kept beside the audit, the latest one, and shown 
     signIn(bob, '2026-01-03T00:00:00.000Z'),
   ]);
   await bank.handleCommands([signIn(ada, '2026-01-01T00:00:00.000Z', 'Ada'), signIn(ada, '2026-01-04T00:00:00.000Z')]);
+  const read = async (reads: 'with' | 'without') =>
+    (await bank.send('list_audit', { actor: ada, reads, limit: 10, order: 'desc' })) as { data: { items: object[] } };
+  expect([(await read('with')).data.items.length, (await read('without')).data.items]).toEqual([4, []]);
   const named = async () => (await bank.send('list_staff_names', { actors: `${ada},${bob}` })) as { data: object[] };
   expect((await named()).data).toEqual([{ actor: ada, name: 'Ada King' }]);
   expect(JSON.stringify(await readOutboxByKey(bank.pool, ada))).not.toMatch(/King|Byron/);

@@ -20,7 +20,10 @@ import {
 import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
 import type { Read } from './queries.ts';
 
-const readActions = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [`'${name}'`] : []));
+/** What changes nothing. */
+const readActions = Object.entries(endpoints).flatMap(([name, { method }]) =>
+  method === 'GET' || name === 'sign_in' || name === 'sign_out' ? [`'${name}'`] : [],
+);
 
 /** Reads the audit and the dead letters for staff. Queries of callers bound to a client are refused before. */
 

@@ -2,7 +2,7 @@ import type { Account } from '#libs/contracts/accounts.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
-import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import { amountText, fullTimeText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -101,6 +101,24 @@ export function reversedText({ request }: Approval, { originals }: Subjects): st
   const { amount, currency, created_at, description } = original;
   const text = description === null ? '' : `: ${description}`;
   return `Reversal of the ${transactionTitle(original)} of ${amountText(amount, currency)}, ${fullTimeText(created_at)}${text}`;
+}
+
+/** Replaces account ids in a sentence by account numbers, and shortens other ids. */
+export function withNumbers(sentence: string, { accounts }: Pick<Subjects, 'accounts'>): string {
+  return sentence.replace(
+    /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
+    (id, short: string) => accounts.get(id)?.account_number ?? `${short}…`,
+  );
+}
+
+/** Writes the amounts of a posting in the bank's format. Requests of other kinds may contain texts of people. */
+export function withAmounts(text: string, action: unknown): string {
+  if (!['post_above', 'reverse', 'backdate'].includes(String(action))) return text;
+  return text.replace(
+    /([+-]?)(\d+(?:\.\d+)?) ([A-Z]{3})\b/g,
+    (written, sign: string, amount: string, currency: string) =>
+      isCurrency(currency) ? `${sign.replace('-', '−')}${amountText(amount, currency)}` : written,
+  );
 }
 
 /** The whole amount of a transaction; of a hold, what was not captured yet. */

@@ -187,7 +187,7 @@ describe('approvals', () => {
       expect(page).toMatch(
         refusal === undefined ? /formnovalidate>Approve/ : /formnovalidate class="secondary">Approve/,
       );
-      if (changes.available_balance)
+      if ('available_balance' in changes)
         expect(page.replace(/<[^>]*>/g, ' ')).toMatch(/: available\s+9\.99 USD\s+−0\.01 USD/);
     },
   );

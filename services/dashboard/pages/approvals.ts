@@ -1,12 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import {
-  type Approval,
-  type ApprovalAction,
-  approvalActions,
-  approvalLifetimeMs,
-  approvalStatus,
-} from '#libs/contracts/approvals.ts';
-import { isCurrency, plainMoney } from '#libs/contracts/money.ts';
+import { type Approval, approvalActions, approvalLifetimeMs, approvalStatus } from '#libs/contracts/approvals.ts';
+import { plainMoney } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -50,6 +44,8 @@ import {
   reversedText,
   type Subjects,
   showSubject,
+  withAmounts,
+  withNumbers,
 } from './approval-subjects.ts';
 import { actionWords } from './approval-words.ts';
 import { clientName } from './client-views.ts';
@@ -290,24 +286,6 @@ async function showCount(visit: PageRequest): Promise<Html> {
 }
 
 type ShownApproval = Approval & { api_key?: string };
-
-/** Replaces account ids in a sentence by account numbers, and shortens other ids. */
-function withNumbers(sentence: string, { accounts }: Pick<Subjects, 'accounts'>): string {
-  return sentence.replace(
-    /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
-    (id, short: string) => accounts.get(id)?.account_number ?? `${short}…`,
-  );
-}
-
-/** Writes the amounts of a posting in the bank's format. Requests of other kinds may contain texts of people. */
-function withAmounts(text: string, action: ApprovalAction): string {
-  if (!['post_above', 'reverse', 'backdate'].includes(action)) return text;
-  return text.replace(
-    /([+-]?)(\d+(?:\.\d+)?) ([A-Z]{3})\b/g,
-    (written, sign: string, amount: string, currency: string) =>
-      isCurrency(currency) ? `${sign.replace('-', '−')}${amountText(amount, currency)}` : written,
-  );
-}
 
 /** Says in one sentence what was asked for. */
 export const summarize = (approval: Approval, subjects: Subjects): string =>

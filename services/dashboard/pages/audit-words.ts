@@ -55,9 +55,7 @@ const groups: Record<string, Record<string, string>> = {
     redrive_dead_letter: 'Redrive a dead letter',
     drop_dead_letter: 'Drop a dead letter',
   },
-  'Sign-in and files': {
-    sign_in: 'Sign in',
-    sign_out: 'Sign out',
+  'Files and refused requests': {
     export: 'Download a file',
     authenticate: 'Send credentials',
     unknown_route: 'Open an address that does not exist',
@@ -67,6 +65,8 @@ const groups: Record<string, Record<string, string>> = {
 
 /** Reads whose summary says more than an auditor needs. */
 const reads: Record<string, string> = {
+  sign_in: 'Sign in',
+  sign_out: 'Sign out',
   health: 'Ask for the version',
   search: 'Search',
   search_client_by_ussd: 'See a client by USSD phone',
@@ -93,6 +93,7 @@ export function actionText(action: string): string {
   return inWords[action] ?? summary ?? action.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase());
 }
 
+const signIns = ['sign_in', 'sign_out'];
 const isRead = (name: string) => (endpoints as Record<string, Endpoint>)[name]?.method === 'GET';
 /** Only reads that show data of customers are recorded, besides refused ones. */
 const customers = new Set<unknown>(['clients:read', 'accounts:read', 'transactions:read']);
@@ -103,12 +104,22 @@ const ungrouped = Object.keys(endpoints).filter((name) => inWords[name] === unde
 const named = (names: readonly string[]) =>
   names.map((name) => [name, actionText(name)] as const).toSorted(([, a], [, b]) => a.localeCompare(b));
 
-/** The actions by group; those that only read are the last one. */
-export const actionGroups: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
+type Group = readonly [title: string, actions: readonly (readonly [name: string, text: string])[]];
+
+/** The actions that change something or were refused, by group. */
+export const changeGroups: readonly Group[] = [
   ...Object.entries(groups).map(([title, actions]) => [title, Object.entries(actions)] as const),
-  ['Others', named(ungrouped.filter((name) => !isRead(name) && name !== 'record_activity'))] as const,
-  ['Reads', named(ungrouped.filter((name) => isRead(name) && isRecorded(name)))] as const,
+  [
+    'Others',
+    named(ungrouped.filter((name) => !isRead(name) && ![...signIns, 'record_activity'].includes(name))),
+  ] as const,
 ].filter(([, actions]) => actions.length > 0);
+
+/** The other actions: those that only read, and sign-ins. */
+export const readGroup: Group = [
+  'Reads and sign-ins',
+  named([...signIns, ...ungrouped.filter((name) => isRead(name) && isRecorded(name))]),
+];
 
 /** Details that only technicians need: how the request was sent. */
 export const isTechnical = (name: string): boolean => technicalNames.has(name);
@@ -119,6 +130,7 @@ const technicalNames: ReadonlySet<string> = new Set([
   'path',
   'filters',
   'approval_id',
+  'summary',
   'about',
   'account_id',
   'account_ids',
@@ -130,16 +142,25 @@ const technicalNames: ReadonlySet<string> = new Set([
 type Details = Readonly<Record<string, unknown>>;
 
 /** Returns what was done in words: of a posting, its type. Pure. */
-export const recordTitle = (action: string, { transaction_type: type }: Details): string =>
-  action === 'create_transaction' && typeof type === 'string' ? type : actionText(action);
+export function recordTitle(action: string, { transaction_type: type }: Details): string {
+  if (typeof type !== 'string') return actionText(action);
+  return action === 'reverse_transaction'
+    ? `Reversal of the ${type}`
+    : action === 'create_transaction'
+      ? type
+      : actionText(action);
+}
 
-/** Says in short what a record is about, beside its action: the amount, the change, the reason. Pure. */
-export function recordText(details: Details): string {
+/**
+ * Says in short what a record is about, beside its action: the amount, the change, the reason. `asked`: what an approval was asked
+ * for, in words. Pure.
+ */
+export function recordText(details: Details, asked?: string): string {
   const text = (name: string) => (typeof details[name] === 'string' ? details[name] : undefined);
   const [from, to, amount] = [text('from_status'), text('to_status'), text('amount')];
-  const asked = approvalAction.safeParse(text('action'));
+  const action = approvalAction.safeParse(text('action'));
   return [
-    asked.success ? actionWords[asked.data] : undefined,
+    asked ?? (action.success ? actionWords[action.data] : undefined),
     amount && amountText(amount, text('currency') ?? null),
     from && to && `${from} → ${to}`,
     text('reason')?.replaceAll('_', ' '),

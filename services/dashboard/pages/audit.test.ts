@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { ids, ok, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
-import { actionGroups, actionText } from './audit-words.ts';
+import { actionText, changeGroups, readGroup } from './audit-words.ts';
 
 /** Who and what an auditor asks for: by name, and in words. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
@@ -129,6 +129,14 @@ describe('about whom', () => {
     };
     const { body } = await auditor().get(`/admin/ui/audit?subject=${ids.client}`);
     expect(lastSubject()).toBe(ids.client);
+    // What is missing is said before the records, with the way there.
+    const [, missing = ''] = /(Postings by programs.*?)<table/s.exec(body) ?? [];
+    expect(missing).toContain(`<a href="/admin/ui/clients/${ids.client}">`);
+    const ofAccount = await made
+      .signedIn('audit:read transactions:read')
+      .get(`/admin/ui/audit?subject=${ids.account}&from_day=2026-01-02`);
+    expect(ofAccount.body).toContain(`href="/admin/ui/accounts/${ids.account}/transactions?from_day=2026-01-02"`);
+    expect((await auditor().get('/admin/ui/audit')).body).not.toContain('Postings by programs');
     const text = body
       .replace(/<[^>]*>/g, ' ')
       .replaceAll('\u00a0', ' ')
@@ -151,12 +159,63 @@ describe('what', () => {
   });
 
   it('has words, and a group for every action that changes something', () => {
-    const grouped = new Map(actionGroups.flatMap(([title, actions]) => actions.map(([name]) => [name, title])));
+    const groups = [...changeGroups, readGroup];
+    const grouped = new Map(groups.flatMap(([title, actions]) => actions.map(([name]) => [name, title])));
     const changing = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [] : [name]));
     for (const name of [...changing, 'request_approval', 'expire_approval', 'unknown_route', 'verify_audit'])
       if (name !== 'record_activity') expect(grouped.has(name), name).toBe(true);
     for (const [name] of grouped) expect(actionText(name), name).toMatch(/^[A-Z][^_]*$/);
     expect(actionText('page:api-keys/new')).toBe('Open the page api-keys/new');
+  });
+
+  it('offers reads and sign-ins only among records of reads, and names no session', async () => {
+    const signIn = { ...record, action: 'sign_in', resource_id: 'ses_abc', details: {} };
+    more = { list_audit: ok({ items: [signIn] }) };
+    const [changes, reads] = [(await open('')).body, (await open('?reads=with')).body];
+    for (const choice of ['<option value="get_client">', '<option value="sign_in">'])
+      expect([changes.includes(choice), reads.includes(choice)]).toEqual([false, true]);
+    expect(reads).toContain('>Sign in</a>');
+    expect(reads).not.toContain('ses_abc');
+  });
+
+  it('was asked for, approved, and done is shown each at its own time, with amount and account', async () => {
+    const at = (time: string, changes: object) => ({ ...record, created_at: `2026-01-02T${time}.000Z`, ...changes });
+    const approval_id = `apr_${'a'.repeat(32)}`;
+    const summary = `Reverse transaction ${ids.transaction} of 15.00 USD on account ${ids.account}`;
+    const asked = { action: 'reverse', summary, about: [ids.account] };
+    const posted = { transaction_type: 'Deposit', amount: '15.00', currency: 'USD', account_ids: [ids.account] };
+    more = {
+      list_audit: ok({
+        items: [
+          at('09:28:12', {
+            action: 'reverse_transaction',
+            details: { ...posted, approval_id, approved_by: key.actor },
+          }),
+          at('09:28:11', { action: 'approve_request', request_id: 'r-2', resource_id: approval_id, details: asked }),
+          at('09:22:52', { action: 'request_approval', resource_id: approval_id, details: asked }),
+        ],
+      }),
+      list_accounts: ok({ items: [samples.master] }),
+      get_ledger_accounts: ok([samples.ledger]),
+    };
+    const { get } = made.signedIn('audit:read accounts:read');
+    const plain = (text: string) => text.replaceAll('\u00a0', ' ').replaceAll('\u202f', '');
+    const rows = (await get('/admin/ui/audit')).body
+      .split('<tr>')
+      .slice(2)
+      .map((row) => plain(row.replace(/<[^>]*>/g, ' ')));
+    expect(rows).toEqual([
+      expect.stringMatching(/09:28:12.*Reversal of the Deposit\s+15\.00 USD\s+approved by.*SAV-1/s),
+      expect.stringMatching(
+        /09:28:11.*Approve\s+Reverse transaction txn_\w{6}… of 15\.00 USD on account SAV-1.*SAV-1/s,
+      ),
+      expect.stringMatching(
+        /09:22:52.*Ask for an approval\s+Reverse transaction txn_\w{6}… of 15\.00 USD on account SAV-1/s,
+      ),
+    ]);
+    const file = plain((await get('/admin/ui/audit.csv')).body);
+    for (const text of ['"Reversal of the Deposit: 15.00 USD"', '"Approve: Reverse transaction txn_'])
+      expect(file).toContain(text);
   });
 
   it('is shown in words, with times of the bank', async () => {

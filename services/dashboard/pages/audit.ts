@@ -10,8 +10,16 @@ import type { PageContent, PageRequest } from '../html/frame.ts';
 import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { readNamed } from '../html/owners.ts';
 import { emptyState, idText, notice, resourceLink, showFullTime, showSecond, table, toned } from '../html/show.ts';
-import { type Subjects, showSubject } from './approval-subjects.ts';
-import { actionGroups, actionText, detailText, isTechnical, recordText, recordTitle } from './audit-words.ts';
+import { type Subjects, showSubject, withAmounts, withNumbers } from './approval-subjects.ts';
+import {
+  actionText,
+  changeGroups,
+  detailText,
+  isTechnical,
+  readGroup,
+  recordText,
+  recordTitle,
+} from './audit-words.ts';
 import { clientName } from './client-views.ts';
 
 const url = '/admin/ui/audit';
@@ -77,7 +85,7 @@ function filtersFor({ names, subjects }: Known, { typed, found }: Who, query: UR
     query.has('actor')
       ? { name: 'actor', label: 'Who', fromLink: (actor) => html`By ${actorText(actor, names)} only.` }
       : { name: 'who', label: 'Who', hint: 'officer', suggestions, isOwn: true, isMain: true },
-    { name: 'action', label: 'What', groups: withChosenAction(query.get('action')), isMain: true },
+    { name: 'action', label: 'What', groups: groupsFor(query), isMain: true },
     { name: 'outcome', label: 'Outcome', options: withChosen(outcomes, query.get('outcome'), outcomeText) },
     query.has('subject')
       ? {
@@ -91,11 +99,14 @@ function filtersFor({ names, subjects }: Known, { typed, found }: Who, query: UR
   ];
 }
 
-/** The groups of actions, with the chosen one if it is in none. */
-const withChosenAction = (chosen: string | null): NonNullable<Filter['groups']> =>
-  !chosen || actionGroups.some(([, actions]) => actions.some(([name]) => name === chosen))
-    ? actionGroups
-    : [['Chosen', [[chosen, actionText(chosen)]]], ...actionGroups];
+/** The groups of actions that can be among the records, with the chosen action if it is in none. */
+function groupsFor(query: URLSearchParams): NonNullable<Filter['groups']> {
+  const chosen = query.get('action');
+  const groups = query.get('reads') === 'with' ? [...changeGroups, readGroup] : changeGroups;
+  return !chosen || groups.some(([, actions]) => actions.some(([name]) => name === chosen))
+    ? groups
+    : [['Chosen', [[chosen, actionText(chosen)]]], ...groups];
+}
 
 /** What people know by other names than the records have. */
 interface Known {
@@ -113,10 +124,22 @@ const readAbout = async (visit: PageRequest, ids: readonly string[]): Promise<Su
 
 const isHit = ({ kind }: SearchHit): boolean => kind === 'client' || kind === 'account';
 
+/** What the records about a customer or an account do not contain, and where it is. */
+function showMissing({ query, person }: PageRequest): Html {
+  const subject = query.get('subject') ?? '';
+  const days = new URLSearchParams([...query].filter(([name]) => ['from_day', 'to_day'].includes(name)));
+  const [href, text] = subject.startsWith('acc_')
+    ? [`/admin/ui/accounts/${subject}/transactions?${days}`, 'all transactions of the account']
+    : [`/admin/ui/clients/${subject}`, 'the customer’s accounts, with their transactions'];
+  const mayOpen = person.scopes.has(subject.startsWith('acc_') ? 'transactions:read' : 'clients:read');
+  return html`${subject !== '' && notice('info', html`<strong>Postings by programs, and the payments of files, are not here.</strong>${mayOpen && html` See <a href="${href}">${text}</a>.`}`)}`;
+}
+
 /** Leads to the records about the customer or account that was entered, or shows which there are. */
-async function chooseSubject({ api, query }: PageRequest): Promise<PageContent> {
+async function chooseSubject(visit: PageRequest): Promise<PageContent> {
+  const { api, query } = visit;
   const typed = query.get('about')?.trim() ?? '';
-  if (typed === '') return html``;
+  if (typed === '') return showMissing(visit);
   const hits = (await known(api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q: typed })}`)))?.data ?? [];
   const [first, ...others] = hits.filter(isHit);
   if (first === undefined) return notice('info', `No customer or account was found for “${typed}”.`);
@@ -138,15 +161,19 @@ export function addAudit(app: FastifyInstance): void {
   addListPage(app, url, { title: 'Audit', scope: 'audit:read' }, auditList, columns);
 }
 
-type Listed = AuditRecord & { name?: string | undefined; accounts?: string; customers?: string };
+type Listed = AuditRecord & { name?: string | undefined; what?: string; accounts?: string; customers?: string };
+
+/** What the record is about, in words. */
+const textOf = ({ summary, action, ...details }: AuditRecord['details'], subjects: Subjects): string =>
+  recordText(
+    { action, ...details },
+    typeof summary === 'string' ? withNumbers(withAmounts(summary, action), subjects) : undefined,
+  );
 
 const columns: CsvColumn<Listed>[] = [
   'created_at',
   { title: 'who', value: ({ actor, name }) => name ?? actorText(actor) },
-  {
-    title: 'what',
-    value: ({ action, details }) => [recordTitle(action, details), recordText(details)].filter(Boolean).join(': '),
-  },
+  'what',
   { title: 'outcome', value: ({ outcome }) => outcomeText(outcome) },
   'accounts',
   'customers',
@@ -207,14 +234,18 @@ async function auditList(visit: PageRequest): Promise<List<Listed>> {
         return {
           ...row,
           name: names.get(row.actor),
+          what: [recordTitle(row.action, row.details), textOf(row.details, subjects)].filter(Boolean).join(': '),
           accounts: accounts.map(({ account_number }) => account_number).join('; '),
           customers: customers.join('; '),
         };
       });
     },
-    note: 'Records are never changed or deleted. Postings by programs, and the payments of files, are not among the records of a customer: the transactions of the account show them.',
+    note: 'Records are never changed or deleted.',
   };
 }
+
+/** The id of a session tells people nothing. */
+const isSession = (id: string): boolean => id.startsWith('ses_');
 
 /** The records of one request on this page. */
 interface OneRequest {
@@ -230,7 +261,9 @@ function records(
 ): Html {
   const narrowed = (name: string, value: string, text = value) =>
     html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}"${text !== value && html` title="${value}"`}>${text}</a>`;
-  const requests = [...Map.groupBy(rows, ({ request_id }) => request_id).values()].flatMap((all): OneRequest[] =>
+  // What was approved was done later than its request, which asked for the approval.
+  const together = ({ request_id, details }: AuditRecord) => `${request_id} ${details['approval_id']}`;
+  const requests = [...Map.groupBy(rows, together).values()].flatMap((all): OneRequest[] =>
     all[0] ? [{ first: all[0], all }] : [],
   );
   const about = (all: readonly AuditRecord[]): Html[] => {
@@ -240,7 +273,7 @@ function records(
     // The owner of an account is shown with it.
     const owners = new Set(ids.map((id) => subjects.accounts.get(id)?.client_id));
     const known = ids.filter((id) => !owners.has(id)).map((id) => showSubject(id, subjects));
-    const resources = [...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))];
+    const resources = [...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].filter((id) => !isSession(id));
     return known.length > 0 ? known : resources.map((id) => resourceLink(id, scopes));
   };
   const detail = ([name, value]: [string, unknown]) =>
@@ -257,7 +290,7 @@ function records(
       {
         title: 'What',
         show: ({ all }) =>
-          html`${all.map(({ action, outcome, details }) => html`<div class="name">${narrowed('action', action, recordTitle(action, details))}${recordText(details) !== '' && html`<br><span class="text">${recordText(details)}</span>`}${typeof details['approved_by'] === 'string' && html`<br><span class="quiet">approved by ${actorText(details['approved_by'], names)}</span>`}${outcome !== 'success' && html`<br>${toned('bad', 'refused', outcomeText(outcome))}`}</div>`)}`,
+          html`${all.map(({ action, outcome, details }) => html`<div class="name">${narrowed('action', action, recordTitle(action, details))}${textOf(details, subjects) !== '' && html`<br><span class="text">${textOf(details, subjects)}</span>`}${typeof details['approved_by'] === 'string' && html`<br><span class="quiet">approved by ${actorText(details['approved_by'], names)}</span>`}${outcome !== 'success' && html`<br>${toned('bad', 'refused', outcomeText(outcome))}`}</div>`)}`,
       },
       {
         title: 'About',

@@ -372,6 +372,24 @@ describe('the limits of an account', () => {
     expect((await made.signedIn('accounts:read').post(limits, fields)).statusCode).toBe(403);
   });
 
+  it.each([
+    ['minimum_balance', '10.50', 'Available is only 10.50 USD: nothing could leave the account'],
+    ['per_day_out', '12', '12.00 USD left the account today'],
+    ['minimum_balance', '10.49', undefined],
+    ['per_day_out', '12.01', undefined],
+  ])('that lock the money in are sent only after a summary that says so: %s %s', async (name, limit, warning) => {
+    const { session, get, post } = made.signedIn(all);
+    const [, shown = ''] = /name="shown_per_day_out" value="([^"]*)"/.exec((await get(limits)).body) ?? [];
+    const entered = { csrf_token: session.csrf, shown_per_day_out: shown, per_day_out: '1500', [name]: limit };
+    const { headers } = await post(limits, entered);
+    expect(headers.location).toContain(warning === undefined ? '?saved' : '/admin/ui/summary/limits?of=');
+    expect(sent('set_account_limits')).toHaveLength(warning === undefined ? 1 : 0);
+    if (warning === undefined) return;
+    const summary = visibleText((await get(String(headers.location))).body);
+    expect(summary).toContain(warning);
+    expect(summary).not.toContain('Needs approval');
+  });
+
   it('with an invalid amount are not sent; the reason is beside the field', async () => {
     const { session, post } = made.signedIn(all);
     const { statusCode, body } = await post(limits, {

@@ -5,7 +5,7 @@ import { toMinor } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import { fieldAmount, jsonNumber, typedLimit } from '../html/amounts.ts';
+import { fieldAmount, jsonNumber, minorOf, typedLimit } from '../html/amounts.ts';
 import {
   accepted,
   addFormPage,
@@ -22,6 +22,7 @@ import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice } from '../html/show.ts';
 import { accountFacts, accountHeading, accountLine, accountParts } from './account-views.ts';
 import { clientName } from './client-views.ts';
+import { availableBalance } from './counter-instructions.ts';
 import { needsApproval } from './needs-approval.ts';
 import { addTask } from './tasks.ts';
 
@@ -151,8 +152,9 @@ async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   const path = `/accounts/${account_id}/limits`;
   const minor = (decimal: string | undefined) => (decimal === undefined ? null : BigInt(toMinor(decimal, currency)));
   const isRaised = inOrder.some((name) => allowsMore(name, minor(now[name]), minor(wanted[name])));
-  const asked = { action: 'raise_limit' as const };
-  if (isRaised && (await needsApproval(visit, asked)))
+  const asked = isRaised ? { action: 'raise_limit' as const } : undefined;
+  const warning = whyLocked(account, wanted, now);
+  if (warning !== undefined || (asked && (await needsApproval(visit, asked))))
     return task.summarise(visit, {
       method: 'put',
       path,
@@ -162,6 +164,7 @@ async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
         ['Account', account.account_number],
       ],
       changes: limitChanges(wanted, now, currency),
+      warning,
       button: 'Change the limits',
       form: limitsUrl(account_id),
       entered: enteredIn(
@@ -173,6 +176,22 @@ async function take(visit: PageRequest, task: ReturnType<typeof addTask>): Promi
   const body = Object.fromEntries(Object.entries(wanted).map(([name, amount]) => [name, jsonNumber(amount)]));
   const { data } = await visit.api.put(path, body);
   return waitingFor(data) ?? { redirectTo: `${limitsUrl(account_id)}?saved` };
+}
+
+/** Says that nothing could leave the account, if a limit that is changed would have that effect. */
+function whyLocked(account: Account, wanted: Partial<Record<LimitName, string>>, now: Limits): string | undefined {
+  const { currency } = account;
+  const changed = (name: LimitName) => {
+    const [minor, before] = [wanted[name], now[name]].map((limit) => limit && minorOf(limit, currency));
+    return minor === before ? undefined : minor;
+  };
+  const [available, out] = [availableBalance(account), now.out_today];
+  const [least, most] = [changed('minimum_balance'), changed('per_day_out')];
+  if (typeof least === 'bigint' && least > 0n && least >= minorOf(available, currency))
+    return `Available is only ${amountText(available, currency)}: nothing could leave the account until more is paid in.`;
+  return typeof most === 'bigint' && out !== undefined && minorOf(out, currency) >= most
+    ? `${amountText(out, currency)} left the account today: nothing more could leave it today.`
+    : undefined;
 }
 
 /** The limits that a request changes, before and after. `now`: undefined if it is not known, and then all of them. */
