@@ -165,17 +165,17 @@ func main() {
 			AccountId: account, TransactionType: kind, Amount: decimal.RequireFromString(amount), Reference: &reference,
 		}
 	}
-	for _, one := range [][2]string{{"100.10", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}} {
+	for _, one := range [][2]string{{"400000.13", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}} {
 		done := must(post(*key(), request("Deposit", one[0], one[1])))
 		fmt.Println(one[1], done.TransactionId, done.Status)
 	}
 	fmt.Println("balance", must(getAccount(client, account)).Balance)
 	printAll(os.Getenv("ACCOUNT_ID"))
-	_, err := post(*key(), request("Withdrawal", "9999.99", "too much"))
+	_, err := post(*key(), request("Withdrawal", "499999.99", "too much"))
 	printError(err)
-	_, err = post(*key(), request("Withdrawal", "9999.99", "slow, too much"))
+	_, err = post(*key(), request("Withdrawal", "499999.99", "slow, too much"))
 	printError(err)
-	_, err = post(*key(), request("Deposit", "600000", "large"))
+	_, err = post(*key(), request("Deposit", "600000000", "large"))
 	printError(err)
 	_, err = getAccount(client, "acc_"+strings.Repeat("0", 32))
 	printError(err)

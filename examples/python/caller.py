@@ -116,15 +116,15 @@ account = accounts.open_account(
 ).data.account_id
 print("account", account)
 
-for amount, reference in ("100.10", "cut"), ("0.20", "slow"), ("0.30", "bad gateway"):
+for amount, reference in ("400000.13", "cut"), ("0.20", "slow"), ("0.30", "bad gateway"):
     done = post(new_key(), account_id=account, transaction_type="Deposit", amount=Decimal(amount), reference=reference)
     print(reference, done.transaction_id, done.status)
 print("balance", accounts.get_account(account).data.balance)
 print_all(os.environ["ACCOUNT_ID"])
-withdrawal = {"account_id": account, "transaction_type": "Withdrawal", "amount": Decimal("9999.99")}
+withdrawal = {"account_id": account, "transaction_type": "Withdrawal", "amount": Decimal("499999.99")}
 print_error(lambda: post(new_key(), **withdrawal, reference="too much"))
 print_error(lambda: post(new_key(), **withdrawal, reference="slow, too much"))
-large = {"account_id": account, "transaction_type": "Deposit", "amount": Decimal(600000), "reference": "large"}
+large = {"account_id": account, "transaction_type": "Deposit", "amount": Decimal(600000000), "reference": "large"}
 print_error(lambda: post(new_key(), **large))
 print_error(lambda: accounts.get_account("acc_" + "0" * 32))
 print_error(lambda: bank.AccountsApi(connect("wrong")).get_account(account))

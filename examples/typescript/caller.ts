@@ -101,7 +101,7 @@ const { account_id } = opened.data.data;
 console.log('account', account_id);
 
 for (const [amount, reference] of [
-  ['100.10', 'cut'],
+  ['400000.13', 'cut'],
   ['0.20', 'slow'],
   ['0.30', 'bad gateway'],
 ] as const) {
@@ -113,10 +113,10 @@ for (const [amount, reference] of [
 }
 console.log('balance', new Decimal((await getAccount(account_id)).balance).toString());
 await printAll(process.env['ACCOUNT_ID'] ?? '');
-const withdrawal = { account_id, transaction_type: 'Withdrawal', amount: 9999.99 } as const;
+const withdrawal = { account_id, transaction_type: 'Withdrawal', amount: 499_999.99 } as const;
 await printError(post(key(), { ...withdrawal, reference: 'too much' }));
 await printError(post(key(), { ...withdrawal, reference: 'slow, too much' }));
-await printError(post(key(), { account_id, transaction_type: 'Deposit', amount: 600_000, reference: 'large' }));
+await printError(post(key(), { account_id, transaction_type: 'Deposit', amount: 600_000_000, reference: 'large' }));
 await printError(getAccount(`acc_${'0'.repeat(32)}`));
 await printError(getAccount(account_id, connect('wrong')));
 // Codes and types that came after this client are texts like the others.

@@ -144,15 +144,15 @@ public class Caller {
         newKey()).getData().getAccountId();
     System.out.println("account " + account);
 
-    for (String[] one : new String[][] {{"100.10", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}}) {
+    for (String[] one : new String[][] {{"400000.13", "cut"}, {"0.20", "slow"}, {"0.30", "bad gateway"}}) {
       Transaction done = post(newKey(), request(deposit, account, one[0], one[1]));
       System.out.println(one[1] + " " + done.getTransactionId() + " " + done.getStatus());
     }
     System.out.println("balance " + accounts.getAccount(account, null, null).getData().getBalance().toPlainString());
     printAll(System.getenv("ACCOUNT_ID"));
-    printError(() -> post(newKey(), request(withdrawal, account, "9999.99", "too much")));
-    printError(() -> post(newKey(), request(withdrawal, account, "9999.99", "slow, too much")));
-    printError(() -> post(newKey(), request(deposit, account, "600000", "large")));
+    printError(() -> post(newKey(), request(withdrawal, account, "499999.99", "too much")));
+    printError(() -> post(newKey(), request(withdrawal, account, "499999.99", "slow, too much")));
+    printError(() -> post(newKey(), request(deposit, account, "600000000", "large")));
     printError(() -> accounts.getAccount("acc_" + "0".repeat(32), null, null));
     printError(() -> new AccountsApi(connect("wrong")).getAccount(account, null, null));
     // Codes and types that came after this client are texts like the others.
