@@ -278,7 +278,9 @@ async function describeLimits(
 /** The limits that this request replaced, by its audit record, for people who may read the audit. */
 async function readReplaced(visit: PageRequest, account_id: string, { approval_id, decided_at }: Approval) {
   if (decided_at === null || !visit.person.scopes.has('audit:read')) return undefined;
-  const asked = { resource_id: account_id, action: 'set_account_limits', from: decided_at, order: 'asc', limit: '10' };
+  // The clock of the ledger, which records it, may be a little behind.
+  const from = new Date(Date.parse(decided_at) - 60_000).toISOString();
+  const asked = { resource_id: account_id, action: 'set_account_limits', from, order: 'asc', limit: '50' };
   const records = await read<AuditRecord[]>(visit, `/admin/audit?${new URLSearchParams(asked)}`);
   const details = records?.find((record) => record.details['approval_id'] === approval_id)?.details;
   return details?.['before'] as Record<string, string> | undefined;
