@@ -40,6 +40,7 @@ export const troubles: Record<string, Record<string, string>> = {
     up('accounts'),
     ['corebanking_build_info{service="webhooks"}', gone],
   ]),
+  BankProcessNotReady: { 'corebanking_ready{service="ledger",instance="b"}': gauge(1, 0) },
   BankBreakerOpen: { 'corebanking_gateway_breaker_open{target="ledger"}': gauge(0, 1) },
   BankShedsLoad: { 'corebanking_gateway_shed_requests_total{reason="queue"}': counter(30) },
   BankEventLoopBlocked: { 'nodejs_eventloop_lag_max_seconds{service="gateway",instance="a"}': gauge(0.01, 2) },

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dayIn, isRepeated, isSameZone, startOfDay } from './days.ts';
+import { dayIn, isRepeated, isSameZone, lastTimeOf, startOfDay } from './days.ts';
 
 it.each([
   ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z'],
@@ -115,4 +115,16 @@ it('a time is repeated on both sides of each change that sets clocks back, and o
     }),
   );
   expect(wrong).toEqual([]);
+});
+
+it.each([
+  ['2026-03-04T00:30:00Z', 'UTC', '2026-03-03T03:00:00.000Z'],
+  ['2026-03-04T03:00:00Z', 'UTC', '2026-03-04T03:00:00.000Z'],
+  ['2026-03-04T00:30:00Z', 'Africa/Nairobi', '2026-03-04T00:00:00.000Z'],
+  ['2026-03-03T23:59:59Z', 'Africa/Nairobi', '2026-03-03T00:00:00.000Z'],
+  // The clocks skip from 02:00 to 03:00, and a day has 23 hours.
+  ['2026-03-29T00:30:00Z', 'Europe/Berlin', '2026-03-28T02:00:00.000Z'],
+  ['2026-03-29T01:30:00Z', 'Europe/Berlin', '2026-03-29T01:00:00.000Z'],
+])('at %s in %s it was last 03:00 at %s', (at, zone, last) => {
+  expect(new Date(lastTimeOf(zone, '03:00', Date.parse(at))).toISOString()).toBe(last);
 });

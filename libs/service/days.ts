@@ -49,6 +49,13 @@ export function isSameZone(one: string, other: string): boolean {
   return one === other || idOf(one) === idOf(other);
 }
 
+/** Returns the last time, not after `at`, at which clocks in the zone showed this time of day (03:00). In ms since 1970. */
+export function lastTimeOf(timeZone: string, time: string, at: number): number {
+  const shown = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone);
+  const daysAgo = (days: number) => shown.subtract({ days }).withPlainTime(time).epochMilliseconds;
+  return daysAgo(0) <= at ? daysAgo(0) : daysAgo(1);
+}
+
 /** Returns the days of one zone. */
 export function calendarIn(timeZone: string) {
   return {

@@ -56,14 +56,18 @@ test('probes report the result of each check', async () => {
 test('what is shared with all processes is reported and does not count', async () => {
   checks.shared = () => ({ ok: false, reason: 'not connected' });
   expect(await get('/readyz')).toMatchObject([200, { checks: { broker: { ok: false, reason: 'not connected' } } }]);
+  expect(await metrics.text()).toContain('corebanking_ready{service="test"} 1');
+  checks.ready = () => false;
+  expect(await metrics.text()).toContain('corebanking_ready{service="test"} 0');
+  checks.ready = () => true;
   checks.shared = () => true;
 });
 
-test('a check that never finishes fails after 2 s', async () => {
+test('a check that never finishes fails after 1.5 s', async () => {
   checks.ready = () => new Promise(() => undefined);
   expect(await get('/readyz')).toMatchObject([
     503,
-    { checks: { database: { ok: false, reason: 'the check took longer than 2000 ms' } } },
+    { checks: { database: { ok: false, reason: 'the check took longer than 1500 ms' } } },
   ]);
   checks.ready = () => true;
 });
@@ -100,6 +104,11 @@ test('a draining process is live but not ready', async () => {
 
 test('a port in use rejects', async () => {
   const port = Number(new URL(base).port);
-  const second = createHealthServer({ host: '127.0.0.1', port, metrics, logger: pino({ level: 'silent' }) });
+  const second = createHealthServer({
+    host: '127.0.0.1',
+    port,
+    metrics: createMetrics('second'),
+    logger: pino({ level: 'silent' }),
+  });
   await expect(second.start()).rejects.toThrow('EADDRINUSE');
 });

@@ -39,11 +39,21 @@ export function measureExecution(metrics: Metrics, execution: { health(): CheckR
   metrics.gauge('execution_failing', help, () => Number(!execution.health().ok));
 }
 
+export type Gauges = Pick<Metrics, 'gauge' | 'gauges'>;
+
+/** Gauges of the whole bank: of several processes of a service, only the one on duty (with the active relay) reports them. */
+export function onDuty(metrics: Gauges, isOnDuty: () => boolean): Gauges {
+  return {
+    gauge: (name, help, read) => metrics.gauge(name, help, () => (isOnDuty() ? read() : undefined)),
+    gauges: (name, help, labels, read) => metrics.gauges(name, help, labels, () => (isOnDuty() ? read() : [])),
+  };
+}
+
 const askedOnceMs = 1_000;
 
 /**
- * Measures the outbox of a service. Rows and age are the same in all of its processes. Returns a function that
- * counts published messages and passes them to `trace`.
+ * Measures the outbox of a service. Rows and age are the same in all of its processes, and reported by all of
+ * them, because they show that no relay works. Returns a function that counts published messages and passes them to `trace`.
  */
 export function measureOutbox(
   metrics: Metrics,

@@ -1,7 +1,7 @@
 import { createSigner } from '#libs/contracts/signature.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import { measurePools } from '#libs/service/measures.ts';
+import { measurePools, onDuty } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, createBasics, createPoolFactory, serve, watching } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
@@ -73,7 +73,10 @@ run('accounts', async (context) => {
     now: () => new Date(),
     observe: observeHandled(metrics, tracing),
   });
-  measureBacklogs(metrics, pool);
+  measureBacklogs(
+    onDuty(metrics, () => relay.active()),
+    pool,
+  );
   measurePools(metrics, { pool, commands: commandPool });
   const consumers = { commands, queries };
   const ready = { replies: () => publishers.replies.health(), events: () => publishers.events.health() };

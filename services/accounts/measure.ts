@@ -1,6 +1,6 @@
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { commandCounter } from '#libs/service/measures.ts';
+import { commandCounter, type Gauges } from '#libs/service/measures.ts';
 import { kept, type Metrics } from '#libs/service/metrics.ts';
 import { isSampled, type Tracing } from '#libs/service/tracing.ts';
 import type { ConsumerDeps } from './consumers.ts';
@@ -46,8 +46,8 @@ function trace(tracing: Tracing, name: string, messages: readonly ReceivedMessag
 
 const askedOnceMs = 1_000;
 
-/** Reports the number of rows that must not accumulate. */
-export function measureBacklogs(metrics: Metrics, pool: Pool): void {
+/** Reports the number of rows that must not accumulate, for one process (onDuty). */
+export function measureBacklogs(metrics: Gauges, pool: Pool): void {
   const steps = kept(async () => {
     const { rows } = await pool.query<{ steps: number; age_s: number }>(
       'select count(*)::int as steps, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as age_s from saga_steps',

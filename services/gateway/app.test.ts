@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
+import { createGatewayMetrics } from './observe/gateway-metrics.ts';
 import { ids, ok, samples, testApp } from './test/test-app.ts';
 
 const echo = await testApp(({ name }) => (name === 'create_client' ? ok(samples.client) : 'not_sent'));
@@ -300,4 +302,16 @@ describe('headers', () => {
     ).toBe(200);
     await limited.app.close();
   });
+});
+
+test('a 202 without an outcome is counted apart from one that is what was asked for', async () => {
+  const metrics = createGatewayMetrics(createMetrics('gateway'));
+  const counted = vi.spyOn(metrics, 'answered');
+  const { app, keyHeader } = await testApp(() => 'no_reply', { metrics });
+  const payload = { account_id: ids.account, transaction_type: 'Deposit', amount: 1 };
+  const answer = await app.inject({ method: 'POST', url: '/transactions', headers: keyHeader(), payload });
+  expect(answer.statusCode).toBe(202);
+  expect(counted.mock.calls.map(([endpoint, status, , isUnknown]) => [endpoint, status, isUnknown])).toEqual([
+    ['create_transaction', 202, true],
+  ]);
 });

@@ -22,7 +22,7 @@ import { addSecurityText } from './http/security-text.ts';
 import { traceRequests } from './http/trace.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import { type BodyMemoryLimit, createBodyMemoryLimit } from './overload/body-memory-limit.ts';
-import type { LoadShedding } from './overload/load-shedding.ts';
+import { type LoadShedding, Shed } from './overload/load-shedding.ts';
 
 export interface AppDependencies extends Omit<RouteDependencies, 'bodyMemoryLimit' | 'readDisplayName'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
@@ -129,7 +129,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     forgetLatest(request.raw);
     markAnswered(request.raw);
     const { endpoint = 'none' } = request.routeOptions.config;
-    deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000);
+    // The outcome of such a 202 must be asked for; that of others, as for an approval, is what was asked for.
+    const isUnknown = reply.statusCode === 202 && reply.hasHeader('retry-after');
+    deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000, isUnknown);
     if (reportedToSiem.has(endpoint) && reply.statusCode < 300) deps.auditRecords.done(request, endpoint);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();
@@ -242,14 +244,28 @@ function errorHandler(
   { logger, metrics, auditRecords }: AppDependencies,
   keepConnection: (reply: FastifyReply) => void,
 ) {
+  const countShed = shedSummary(logger);
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = toRefusal(error) ?? internalError;
     const cause = refusal === internalError ? error : undefined;
-    logRefused(logger, request, request.caller?.actor, refusal.code, { error: cause });
+    if (error instanceof Shed) countShed();
+    else logRefused(logger, request, request.caller?.actor, refusal.code, { error: cause });
     keepConnection(reply);
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
+  };
+}
+
+/** Logs requests that were shed in one line a second: a line for each would add to the load, and none has been examined. */
+function shedSummary(logger: Logger): () => void {
+  let requests = 0;
+  const log = (): void => {
+    logger.warn({ requests }, 'requests were shed within a second');
+    requests = 0;
+  };
+  return () => {
+    if (requests++ === 0) setTimeout(log, 1000).unref();
   };
 }
 

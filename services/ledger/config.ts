@@ -11,6 +11,11 @@ export const ledgerConfig = z.object({
   BACKDATE_DAYS: wholeNumber(0, 3650)
     .prefault('90')
     .describe('Number of days before the current one that a posting may have as its value date'),
+  BOOKS_CHECK_AT: z
+    .string()
+    .regex(/^([01]\d|2[0-3]):[0-5]\d$|^none$/, 'must be a time of day such as 03:00, or none')
+    .prefault('03:00')
+    .describe('When the books are checked every day, in BANK_TIME_ZONE; none: only on request'),
   BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Maximum number of commands per transaction'),
 });
 

@@ -4,7 +4,7 @@ import { topicRanges } from '#libs/kafka/topics.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { firstFailure } from '#libs/service/faults.ts';
-import { measurePools } from '#libs/service/measures.ts';
+import { measurePools, onDuty } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, consumerGroups, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
@@ -20,6 +20,7 @@ import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
+import { createDailyCheck } from './verify/daily-check.ts';
 import { ofBooks } from './verify/verify-books.ts';
 
 /** Single commands are considered to be arriving if the last one is not older than this, in ms. */
@@ -73,6 +74,10 @@ run('ledger', async (context) => {
   const holdSweeper = createHoldSweeper({ pool: writes, wake: () => relay.wake(), logger });
   onStop('hold sweeper', () => holdSweeper.stop());
   onStop('verifier', () => verifier.stop());
+  const isOnDuty = () => relay.active();
+  const { BOOKS_CHECK_AT: at, BANK_TIME_ZONE: timeZone } = config;
+  const dailyCheck = createDailyCheck({ verifier, reads, at, timeZone, isOnDuty, now, logger });
+  onStop('daily check', () => dailyCheck.stop());
 
   const queries = ledgerQueries({
     pool: reads,
@@ -121,7 +126,7 @@ run('ledger', async (context) => {
   };
   const execution = { health: () => firstFailure(singles.health(), callersBatches.health(), queries.health()) };
   measurePools(metrics, { writes, reads, searches });
-  measureBooks(metrics, reads, () => relay.active());
+  measureBooks(onDuty(metrics, isOnDuty), reads);
 
   const ready = { history: () => history.health(), replies: () => publishers.replies.health() };
   const parts = { kafka, pool: reads, watch, clock, consumers, execution, publishers, relay, metrics, ready };
@@ -129,4 +134,5 @@ run('ledger', async (context) => {
   auditSender.start();
   holdSweeper.start();
   closer.start();
+  dailyCheck.start();
 });

@@ -1,6 +1,6 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { commandCounter, outcomeLabel } from '#libs/service/measures.ts';
+import { commandCounter, type Gauges, outcomeLabel } from '#libs/service/measures.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
@@ -65,26 +65,23 @@ async function readWithoutTotals(pool: Pool): Promise<number | undefined> {
   return rows[0]?.age_s;
 }
 
-/** Metrics of the books. Only the ledger with the active relay reports them. */
-export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boolean): void {
+/** Metrics of the books, for one ledger (onDuty). */
+export function measureBooks(metrics: Gauges, pool: Pool): void {
   const differences = kept(() => readDifferences(pool), balancesEveryMs);
   const verification = kept(() => readLastVerification(pool), askedOnceMs);
   const ended = async () => {
-    const last = isOnDuty() ? await verification() : null;
+    const last = await verification();
     return last?.state === 'passed' || last?.state === 'broken' ? last : undefined;
   };
   metrics.gauges(
     'books_difference_minor',
-    'Assets minus liabilities over all balances in minor units, read once a minute: must be 0. Reported by the ledger with the active relay',
+    'Assets minus liabilities over all balances in minor units, read once a minute: must be 0',
     ['currency'],
-    async () =>
-      isOnDuty()
-        ? (await differences()).map(({ currency, difference }) => ({ labels: { currency }, value: difference }))
-        : [],
+    async () => (await differences()).map(({ currency, difference }) => ({ labels: { currency }, value: difference })),
   );
   metrics.gauge(
     'books_findings',
-    'Rules violated according to the last verification: must be 0. Reported by the ledger with the active relay, after the first verification',
+    'Rules violated according to the last verification: must be 0. Omitted before the first one',
     async () => (await ended())?.findings.length,
   );
   metrics.gauge('books_verified_age_seconds', 'Time since that verification ended', async () => {
@@ -94,7 +91,7 @@ export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boole
   const withoutTotals = kept(() => readWithoutTotals(pool), askedOnceMs);
   metrics.gauge(
     'books_day_without_totals_seconds',
-    'Time since the first closed day without totals was closed, 0 if there is none. Reported by the ledger with the active relay',
-    async () => (isOnDuty() ? withoutTotals() : undefined),
+    'Time since the first closed day without totals was closed, 0 if there is none',
+    withoutTotals,
   );
 }

@@ -7,7 +7,7 @@ import { lookupPlans } from '#libs/postgres/pool.ts';
 import { whileClocksAgree } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { firstFailure, watchFaults } from '#libs/service/faults.ts';
-import { measurePools } from '#libs/service/measures.ts';
+import { measurePools, onDuty } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { queriesLast } from '#libs/service/query-consumer.ts';
@@ -132,7 +132,12 @@ run('webhooks', async (context) => {
     queries: group('webhooks-queries', ['webhooks.queries'], { handle: queries.handle, concurrency: 4, maxBatch: 20 }),
     events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };
-  measureDeliveries(metrics, pool, deliverer);
+  measureDeliveries(
+    metrics,
+    onDuty(metrics, () => relay.active()),
+    pool,
+    deliverer,
+  );
   measurePools(metrics, { pool, feeds: feedPool });
   const execution = { health: () => firstFailure(commands.health(), queries.health(), events.health()) };
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };

@@ -25,7 +25,7 @@ async function webhook(status: 'Active' | 'Paused' | 'Disabled', ...lateS: numbe
 
 it('gauges are about Pending deliveries of Active webhooks, the longest overdue one, webhooks by status, and this process', async () => {
   const metrics = createMetrics('webhooks');
-  measureDeliveries(metrics, harness.pool, { underWay: () => 7 });
+  measureDeliveries(metrics, metrics, harness.pool, { underWay: () => 7 });
   const none = readScrape(await metrics.text());
   expect(none.value('corebanking_webhook_deliveries_pending')).toBe(0);
   expect(none.value('corebanking_webhook_late_seconds')).toBe(0);
@@ -36,7 +36,7 @@ it('gauges are about Pending deliveries of Active webhooks, the longest overdue 
   await webhook('Disabled');
   // A reading is reused for a second.
   const later = createMetrics('webhooks');
-  measureDeliveries(later, harness.pool, { underWay: () => 7 });
+  measureDeliveries(later, later, harness.pool, { underWay: () => 7 });
   const { value } = readScrape(await later.text());
   expect(value('corebanking_webhook_deliveries_pending')).toBe(4);
   const lateS = value('corebanking_webhook_late_seconds') ?? 0;
@@ -51,7 +51,7 @@ it('gauges are about Pending deliveries of Active webhooks, the longest overdue 
 it('the oldest undelivered event is that of a refused account that waits for a retry, or one that no feed has examined', async () => {
   const oldest = async () => {
     const metrics = createMetrics('webhooks');
-    measureDeliveries(metrics, harness.pool, { underWay: () => 0 });
+    measureDeliveries(metrics, metrics, harness.pool, { underWay: () => 0 });
     return readScrape(await metrics.text()).value('corebanking_webhook_oldest_undelivered_seconds') ?? Number.NaN;
   };
   await harness.owner.query("update webhooks set status = 'Deleted'");

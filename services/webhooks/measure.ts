@@ -1,5 +1,5 @@
 import type { Pool } from '#libs/postgres/pool.ts';
-import { commandCounter } from '#libs/service/measures.ts';
+import { commandCounter, type Gauges } from '#libs/service/measures.ts';
 import { kept, type Metrics } from '#libs/service/metrics.ts';
 import type { Attempt, Verdict } from './deliveries/verdict.ts';
 
@@ -54,28 +54,28 @@ const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(p
      where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null) as late_s
   ) d on true group by status`;
 
-/** Measures rows that must not accumulate, and running requests. */
-export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
+/** Measures running requests, and `bank`, for one process (onDuty), rows that must not accumulate. */
+export function measureDeliveries(metrics: Metrics, bank: Gauges, pool: Pool, deliverer: { underWay(): number }): void {
   type Row = { status: string; count: number; pending: number; late_s: number; waits_s: number };
   const read = kept(async () => (await pool.query<Row>(byStatus)).rows, askedOnceMs);
   const active = async () => (await read()).find(({ status }) => status === 'Active');
-  metrics.gauge(
+  bank.gauge(
     'webhook_deliveries_pending',
     'Pending deliveries of Active webhooks, including those waiting for a retry',
     async () => (await active())?.pending,
   );
-  metrics.gauge(
+  bank.gauge(
     'webhook_late_seconds',
     'How late the longest overdue delivery of an Active webhook is; 0 or less if none is',
     async () => (await active())?.late_s,
   );
-  metrics.gauge(
+  bank.gauge(
     'webhook_oldest_undelivered_seconds',
     'For how long the oldest event that an Active webhook has not received has waited; 0 if there is none',
     async () => (await active())?.waits_s,
   );
   metrics.gauge('webhook_requests_under_way', 'Running delivery attempts of this process', () => deliverer.underWay());
-  metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () =>
+  bank.gauges('webhooks', 'Webhooks by status', ['status'], async () =>
     (await read()).map(({ status, count }) => ({ labels: { status }, value: count })),
   );
 }

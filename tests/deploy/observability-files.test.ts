@@ -17,7 +17,7 @@ const root = join(import.meta.dirname, '..', '..');
  * `job`.
  */
 async function known(): Promise<Map<string, Set<string>>> {
-  const common = ['service', 'instance', 'job'];
+  const common = ['service', 'instance', 'job', 'namespace'];
   const labels = new Map<string, Set<string>>();
   for (const { name, type, labels: own } of describeMetrics()) {
     const suffixes = type === 'histogram' ? ['_bucket', '_count', '_sum'] : [''];

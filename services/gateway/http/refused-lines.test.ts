@@ -63,6 +63,20 @@ test('every refusal of a service is logged in one line; a 404 for a resource is 
   }
 });
 
+test('requests that are shed leave one line a second with their number, and none of their own', async () => {
+  // contract: envelope-16
+  const { app, lines } = await open(() => ok({}), { clock: { check: () => ({ ok: false }) } });
+  const shed = async (count: number) => {
+    const asked = Array.from({ length: count }, () => app.inject({ method: 'POST', url: '/transactions' }));
+    for (const { statusCode } of await Promise.all(asked)) expect(statusCode).toBe(503);
+    await expect.poll(() => lines.length, { timeout: 5_000 }).toBeGreaterThan(0);
+    return lines.splice(0);
+  };
+  const line = { level: 'warn', msg: 'requests were shed within a second' };
+  expect(await shed(50)).toEqual([expect.objectContaining({ ...line, requests: 50 })]);
+  expect(await shed(1)).toEqual([expect.objectContaining({ ...line, requests: 1 })]);
+});
+
 describe('refusals of the gateway itself', () => {
   type Asked = {
     method?: 'GET' | 'POST' | 'DELETE';
@@ -159,16 +173,6 @@ describe('refusals of the gateway itself', () => {
         }),
       ]);
     }
-  });
-
-  test('load shedding before authentication', async () => {
-    const { app, of } = await open(() => 'no_reply', {
-      clock: { check: () => ({ ok: false, reason: 'an hour ahead' }) },
-    });
-    await app.inject({ method: 'POST', url: '/transactions', headers: { 'x-request-id': 'shed' }, payload: deposit });
-    expect(of('shed')).toEqual([
-      expect.objectContaining({ status: 503, code: 'service_unavailable', route: '/transactions', caller: null }),
-    ]);
   });
 });
 

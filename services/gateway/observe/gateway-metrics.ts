@@ -9,10 +9,11 @@ export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
  * few values, whatever callers send.
  */
 export function createGatewayMetrics(metrics: Metrics) {
-  const requests = metrics.counter('gateway_requests_total', 'Responses by endpoint and status', [
-    'endpoint',
-    'status',
-  ]);
+  const requests = metrics.counter(
+    'gateway_requests_total',
+    'Responses by endpoint and status; 202_unknown: the outcome was not known in time',
+    ['endpoint', 'status'],
+  );
   const durations = metrics.histogram(
     'gateway_request_duration_seconds',
     'Time from request to response, by endpoint',
@@ -54,8 +55,8 @@ export function createGatewayMetrics(metrics: Metrics) {
   );
   const recent = createRecentRequests();
   return {
-    answered(endpoint: string, status: number, seconds: number): void {
-      requests.inc({ endpoint, status });
+    answered(endpoint: string, status: number, seconds: number, isUnknown = false): void {
+      requests.inc({ endpoint, status: isUnknown ? `${status}_unknown` : status });
       durations.observe({ endpoint }, seconds);
       recent.add(status, seconds);
     },

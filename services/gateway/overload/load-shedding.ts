@@ -56,9 +56,11 @@ function queriedTopics(name: EndpointName): TopicName[] {
   return message === null ? [] : [messages[message].topic, ...composed];
 }
 
+export class Shed extends Refused {}
+
 // The errors are created once, because under overload every microsecond of a refusal matters.
-const overloaded = new Refused(unavailableBecause('too many requests at once'));
-const wrongClock = new Refused(unavailableBecause("this gateway's clock or time zone is wrong"));
+const overloaded = new Shed(unavailableBecause('too many requests at once'));
+const wrongClock = new Shed(unavailableBecause("this gateway's clock or time zone is wrong"));
 
 /**
  * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12), and while

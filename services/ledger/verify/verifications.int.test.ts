@@ -6,6 +6,7 @@ import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
+import { createDailyCheck } from './daily-check.ts';
 import { ofBooks } from './verify-books.ts';
 
 const ledger = useLedger();
@@ -95,6 +96,54 @@ it('refuses no request that comes while another one is starting or ending', asyn
   expect(replies.filter(({ ok }) => !ok)).toEqual([]);
   await Promise.all([verifier.idle(), rival.idle()]);
   await rivals.end();
+});
+
+it('begins by itself once after each time of the day, on one ledger, and an hour after an interruption', async () => {
+  const hourMs = 3_600_000;
+  const at = '03:00';
+  const started = async () => (await ledger.owner.query('select from verifications')).rowCount;
+  const three = new Date().setUTCHours(3, 0, 0, 0) - 24 * hourMs;
+  let now = three - 1;
+  let isOnDuty = false;
+  const look = async () => {
+    const check = createDailyCheck({
+      verifier,
+      reads: ledger.reads,
+      at,
+      timeZone: 'UTC',
+      isOnDuty: () => isOnDuty,
+      now: () => now,
+      logger: silent,
+    });
+    check.start();
+    await check.stop();
+    await verifier.idle();
+  };
+  const before = (await started()) ?? 0;
+  await ledger.owner.query(`update verifications set started_at = to_timestamp(${three / 1000} - 7200)`);
+  isOnDuty = true;
+  await look();
+  now = three;
+  isOnDuty = false;
+  await look();
+  expect(await started()).toBe(before);
+  isOnDuty = true;
+  await look();
+  expect(await started()).toBe(before + 1);
+  expect(await readLastVerification(ledger.reads)).toMatchObject({ requested_by: 'system', state: 'passed' });
+  const set = `where requested_by = 'system'`;
+  await ledger.owner.query(`update verifications set started_at = to_timestamp(${three / 1000}) ${set}`);
+  now = three + 23 * hourMs;
+  await look();
+  expect(await started()).toBe(before + 1);
+  await ledger.owner.query(`update verifications set ended_at = null, findings = null ${set}`);
+  now = three + hourMs - 1;
+  await look();
+  expect(await started()).toBe(before + 1);
+  now = three + hourMs + 1;
+  await look();
+  expect(await started()).toBe(before + 2);
+  await ledger.owner.query(`delete from verifications where requested_by = 'system'`);
 });
 
 it('names the violated rules, with sample rows', async () => {
