@@ -189,26 +189,28 @@ const longestText = 500;
 
 /**
  * Returns what the metadata of a batch says of lines that were not sent with it: their numbers, and as many of them as it can
- * have. Events show it, so a place that is no account number, which may be a name, is left out. Pure.
+ * have. Events show it, so what is no account number, amount, or currency, and may be a name, is left out. Pure.
  */
 export function toOmitted(refused: readonly RefusedLine[]): Record<string, string> {
   if (refused.length === 0) return {};
   const numbers = refused.map(({ line }) => line.line).join(', ');
   const texts: string[] = [];
   for (const { line, reason: why } of refused) {
-    const typed = [line.from, line.to, line.amount];
-    const isOdd = [
-      ...[line.from, line.to].map((place) => !/^([A-Z]{3}-\d{1,20})?$/.test(place)),
-      !/^[-+\d.,' ]{1,30}$/.test(line.amount),
-    ];
-    const [from = '', to = '', amount = ''] = typed.map((text, i) => (isOdd[i] ? '' : text));
-    const said = typed.reduce((text, odd, i) => (isOdd[i] && odd !== '' ? text.replaceAll(odd, '…') : text), why);
+    const isPlace = (text: string) => /^([A-Z]{3}-\d{1,20})?$/.test(text);
+    const isAmount = /^[-+\d.,' ]{1,30}$/.test(line.amount);
+    const currency = line.currency.toUpperCase();
+    const said =
+      isPlace(line.from) && isPlace(line.to)
+        ? isAmount && (currency === '' || isCurrency(currency))
+          ? why
+          : 'This is not an amount, or not a currency.'
+        : 'This is not an account number.';
     const row = JSON.stringify([
       line.line,
-      from,
-      to,
-      amount,
-      isCurrency(line.currency) ? line.currency : '',
+      isPlace(line.from) ? line.from : '',
+      isPlace(line.to) ? line.to : '',
+      isAmount ? line.amount : '',
+      isCurrency(currency) ? currency : '',
       said.slice(0, 200),
     ]);
     const last = texts.at(-1);
