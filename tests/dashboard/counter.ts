@@ -160,6 +160,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         const { client, account } = await newCustomer(name, 500);
         const recipient = `Reca${hand}${size}`;
         const { account: other } = await newCustomer(recipient, 1);
+        await newCustomer(`Also${hand}${size}`, 1);
         const loan = await api.account(client.client_id, { account_type: 'Loan', initial_deposit: 300 });
         const { page, complaints } = await as('officer', size);
         const { enter, press, send } = personAt(page, hand);
