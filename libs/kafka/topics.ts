@@ -15,7 +15,7 @@ export interface TopicSpec {
 
 const createTimeoutMs = 15_000;
 /** A broker that has just started takes long to create two hundred partitions. */
-const visibleTimeoutMs = 30_000;
+const visibleTimeoutMs = 60_000;
 
 /**
  * Creates missing topics and waits until they are usable. Existing topics keep their partitions and settings,
