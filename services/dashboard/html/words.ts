@@ -3,7 +3,7 @@ import { plainMoney } from '#libs/contracts/money.ts';
 
 const numbers = new ToWords();
 
-/** Writes an amount in English words, with its decimals as a fraction: Ninety nine and 50/100 KES. */
+/** Writes an amount in English words, with its decimals as a fraction: Ninety-nine and 50/100 KES. */
 export function amountInWords(decimal: string, currency: string): string {
   const [whole = '', fraction = ''] = plainMoney(decimal, currency).split('.');
   const words = numbers

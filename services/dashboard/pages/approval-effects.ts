@@ -309,7 +309,9 @@ function keyChanges({ name, scopes, environment, client_id, expires_at }: Partia
     row('Only for the client', client_id ? idLink(client_id) : 'the whole bank'),
     row(
       'Expires',
-      expires_at ? html`${showUntil(expires_at)} at the latest` : 'as late as the bank allows: its page will say when',
+      expires_at
+        ? html`${showUntil(expires_at)} at the latest`
+        : 'as late as the bank allows: the key’s page will say when',
     ),
   ];
 }

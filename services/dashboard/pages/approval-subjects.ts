@@ -71,6 +71,12 @@ export function clientsOf(approval: Approval, subjects: Subjects): Client[] {
   return [...ids].flatMap((id) => subjects.clients.get(id) ?? []);
 }
 
+/** Reports whether the customer brings cash for it: a deposit, also the first one of an account. Pure. */
+export const bringsCash = ({ request: { operation, body } }: Pick<Approval, 'request'>): boolean =>
+  operation === 'open_account'
+    ? body['account_type'] !== 'Loan' && /[1-9]/.test(String(body['initial_deposit'] ?? ''))
+    : operation === 'create_transaction' && body['transaction_type'] === 'Deposit';
+
 export interface Money {
   amount: string;
   currency: string | null;

@@ -536,7 +536,7 @@ describe('approvals', () => {
         body: { name: 'Payroll', scopes: ['accounts:read'], environment: 'live', expires_at: null },
       },
       'keys:manage',
-      ['Payroll', 'as late as the bank allows: its page will say when'],
+      ['Payroll', 'as late as the bank allows: the key’s page will say when'],
     ],
     [
       'webhook',
@@ -581,7 +581,23 @@ describe('approvals', () => {
     expect(own).not.toContain('Next customer');
     const clerk = (await made.signedIn('transactions:write').get(`${url}?asked`)).body;
     expect(clerk).toMatch(/data-next href="\/admin\/ui\/counter">Next customer<\/a> <button [^>]*data-print/);
-    expect(clerk).toContain('asked for, not posted yet.</p>');
+    const slip = 'the cash was received, and is not posted yet.';
+    expect(clerk).toContain(slip);
+    const asks = async (operation: string, body: object) => {
+      const request = { ...waiting.request, operation, body: { ...waiting.request.body, ...body } };
+      answers['get_approval'] = shownAs({ requested_by: `jwt:${issuer}|ada`, request });
+      const page = (await made.signedIn('transactions:write').get(url)).body;
+      return [page.includes(slip), page.includes('data-print')];
+    };
+    expect(await asks('open_account', { account_type: 'Savings', initial_deposit: '5' })).toEqual([true, true]);
+    // For these, nobody has handed over cash.
+    for (const [operation, body] of [
+      ['create_transaction', { transaction_type: 'Withdrawal' }],
+      ['create_transfer', {}],
+      ['open_account', { account_type: 'Loan', initial_deposit: '5' }],
+      ['open_account', { account_type: 'Savings', initial_deposit: '0.00' }],
+    ] as const)
+      expect(await asks(operation, body), JSON.stringify(body)).toEqual([false, false]);
     answers['get_approval'] = shownAs({
       status: 'Approved',
       decided_by: `jwt:${issuer}|ada`,

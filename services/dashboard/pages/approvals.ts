@@ -37,6 +37,7 @@ import { type Effects, findEffects, readOwnPostings } from './approval-effects.t
 import {
   accountsOf,
   amountOf,
+  bringsCash,
   clientsOf,
   type Money,
   moneyOf,
@@ -386,11 +387,11 @@ function approvalPage(
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
   const [next] = waiting;
   // A customer waits at the counter, and may have handed over cash for it.
+  const isServed = isOwn && status === 'Waiting' && hasAny(visit.person.scopes, counterScopes);
+  const hasSlip = isServed && amount !== undefined && bringsCash(approval);
   const served =
-    isOwn &&
-    status === 'Waiting' &&
-    hasAny(visit.person.scopes, counterScopes) &&
-    html`<a role="button" data-next href="${counterUrl}">Next customer</a> ${amount !== undefined && html`<button type="button" class="secondary" data-print hidden>Print</button> `}`;
+    isServed &&
+    html`<a role="button" data-next href="${counterUrl}">Next customer</a> ${hasSlip && html`<button type="button" class="secondary" data-print hidden>Print</button> `}`;
   return html`<p class="actions">${served}${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
 ${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
@@ -421,7 +422,7 @@ ${desk(
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, effects.refusal !== undefined, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
-<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${served && amount !== undefined && html`<p class="paper">${bankName()}: asked for, not posted yet.</p><p class="paper signature">Signature of the bank</p>`}`;
+<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${hasSlip && html`<p class="paper">${bankName()}: the cash was received, and is not posted yet. A second person must approve it first.</p><p class="paper signature">Signature of the bank</p>`}`;
 }
 
 function showChanges({ status, outcome }: Approval, { changes }: Effects): Html | false {

@@ -1,6 +1,7 @@
 import { approvalAction } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
-import { amountText } from '#libs/service/formats.ts';
+import { transactionType } from '#libs/contracts/transactions.ts';
+import { amountText, transactionTitle } from '#libs/service/formats.ts';
 import { actionWords } from './approval-words.ts';
 
 /** What the audit calls actions, in words and in groups. Pure. */
@@ -143,11 +144,13 @@ type Details = Readonly<Record<string, unknown>>;
 
 /** Returns what was done in words: of a posting, its type. Pure. */
 export function recordTitle(action: string, { transaction_type: type }: Details): string {
-  if (typeof type !== 'string') return actionText(action);
+  const { data: transaction_type } = transactionType.safeParse(type);
+  if (transaction_type === undefined) return actionText(action);
+  const title = transactionTitle({ transaction_type });
   return action === 'reverse_transaction'
-    ? `Reversal of the ${type}`
+    ? `Reversal of the ${title}`
     : action === 'create_transaction'
-      ? type
+      ? title
       : actionText(action);
 }
 

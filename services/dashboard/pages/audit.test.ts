@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { ids, ok, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
-import { actionText, changeGroups, readGroup } from './audit-words.ts';
+import { actionText, changeGroups, readGroup, recordTitle } from './audit-words.ts';
 
 /** Who and what an auditor asks for: by name, and in words. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
@@ -216,6 +216,12 @@ describe('what', () => {
     const file = plain((await get('/admin/ui/audit.csv')).body);
     for (const text of ['"Reversal of the Deposit: 15.00 USD"', '"Approve: Reverse transaction txn_'])
       expect(file).toContain(text);
+  });
+
+  it('on a loan is called a repayment, as in lists', () => {
+    const loan = { transaction_type: 'Loan Payment' };
+    expect(recordTitle('create_transaction', loan)).toBe('Loan repayment');
+    expect(recordTitle('reverse_transaction', loan)).toBe('Reversal of the Loan repayment');
   });
 
   it('is shown in words, with times of the bank', async () => {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { OwnRules } from '#libs/contracts/approvals.ts';
 import { samples } from '../../gateway/test/test-app.ts';
-import { checkLines, type Mode } from './batch-check.ts';
+import { checkLines, explainLine, type Mode } from './batch-check.ts';
+import { toOmitted } from './batch-views.ts';
 
 const account = (account_number: string, changes: Partial<Account> = {}): [string, Account] => [
   account_number,
@@ -79,6 +80,85 @@ describe('a line', () => {
   it('needs the scope for its kind', () => {
     const { refused } = check([{ to: 'A' }, { from: 'A', to: 'B' }], 'independent', new Set(['transfers:write']));
     expect(refused).toEqual([[2, 'Your permissions do not allow cash.']]);
+  });
+});
+
+describe('a line that is not sent', () => {
+  const own = new Map([
+    account('SAV-1', { available_balance: '77.70', currency: 'KES' }),
+    account('SAV-2', { available_balance: '99999.90', balance: '99999.90', currency: 'KES' }),
+    account('LOA-3', { account_type: 'Loan', balance: '88.80', currency: 'KES' }),
+    account('SAV-4', { status: 'Frozen', currency: 'KES' }),
+  ]);
+  const kept = (lines: Partial<typeof blank & { fault: string }>[]) => {
+    const numbered = lines.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
+    const { refused } = checkLines(numbered, own, all, 'independent', undefined);
+    expect(refused).toHaveLength(lines.length);
+    const metadata = toOmitted(refused);
+    return { metadata, rows: JSON.parse(metadata['omitted_1'] ?? '') as string[][] };
+  };
+
+  it('is kept with a code, and not with a balance, a debt, or a status, which not everybody may see', () => {
+    const { metadata, rows } = kept([
+      { from: 'SAV-1', amount: '100' },
+      { from: 'SAV-2', to: 'LOA-3', amount: '100' },
+      { from: 'SAV-2', to: 'SAV-4', amount: '100' },
+      { from: 'SAV-2', to: 'SAV-9', amount: '100' },
+      { fault: 'has 4 values, but the first line has 3 names', amount: 'x' },
+    ]);
+    expect(JSON.stringify(metadata)).not.toMatch(/7|8|Frozen/);
+    const codes = rows.map((row) => row[5] ?? '');
+    expect(codes).toEqual([
+      'insufficient_funds',
+      'amount_exceeds_outstanding',
+      'inactive_account',
+      'unknown_to',
+      'unreadable_line',
+    ]);
+    expect(codes.map(explainLine)).toEqual([
+      'There is not enough money in the account.',
+      'This is more than is still owed.',
+      'An account is not active: no money can be moved until it is active again.',
+      'There is no account with this number in To.',
+      'The line could not be read.',
+    ]);
+    // Any program can write the metadata of its batches.
+    expect(explainLine('toString')).toMatch(/^The bank did not accept this\./);
+  });
+
+  it.each([
+    ['KES 1,500', '1500.00'],
+    ['1\u00a0500', '1500.00'],
+    ['1500/-', '1500.00'],
+    ['١٥٠٠', '1500.00'],
+    ['1,5', '1.50'],
+  ])('for another reason than its amount %s keeps it as the counter reads it', (amount, read) => {
+    expect(kept([{ from: 'SAV-2', to: 'SAV-9', amount }]).rows).toEqual([
+      [2, 'SAV-2', 'SAV-9', read, 'KES', 'unknown_to'],
+    ]);
+  });
+
+  it.each([
+    ['1.500', '1.500', 'invalid_amount'],
+    ['Jane', '', 'invalid_amount'],
+    ['USD 5', '', 'invalid_amount'],
+  ])('because of its amount %s keeps only digits of it', (amount, text, code) => {
+    expect(kept([{ to: 'SAV-2', amount }]).rows).toEqual([[2, '', 'SAV-2', text, 'KES', code]]);
+  });
+
+  it('keeps its own currency, if it is one, and an amount in an unknown currency as it was typed', () => {
+    const { rows } = kept([
+      { to: 'SAV-2', amount: '1,500', currency: 'jpy' },
+      { to: 'SAV-2', amount: '1,500', currency: 'jane' },
+      { to: 'SAV-9', amount: '1,500' },
+      { to: 'JANE', amount: 'Doe' },
+    ]);
+    expect(rows).toEqual([
+      [2, '', 'SAV-2', '1500', 'JPY', 'currency_mismatch'],
+      [3, '', 'SAV-2', '1500.00', '', 'currency_mismatch'],
+      [4, '', 'SAV-9', '1,500', '', 'unknown_to'],
+      [5, '', '', '', '', 'unknown_to'],
+    ]);
   });
 });
 

@@ -27,9 +27,37 @@ export interface RefusedLine {
   reason: string;
 }
 
+/** What only a line of a file is refused for. The codes are kept with batches. */
+const ofLines = {
+  unreadable_line: 'The line could not be read.',
+  account_missing: 'There is no account number in From or To.',
+  unknown_from: 'There is no account with this number in From.',
+  unknown_to: 'There is no account with this number in To.',
+  not_permitted: 'The person who sent the file may not make this payment.',
+  invalid_amount: 'This is not an amount in the currency of the account.',
+  invalid_text: 'The reference or the description is not accepted.',
+};
+
+/** Why a line was refused, without amounts and names, also for people who may not see accounts. Pure. */
+export const explainLine = (code: string): string =>
+  Object.hasOwn(ofLines, code) ? ofLines[code as keyof typeof ofLines] : explainRefusal(code);
+
+interface Refusal {
+  /** One of `ofLines`, or of the API. */
+  code: string;
+  /** For the person who sends the file: it can contain a balance. */
+  reason: string;
+}
+
+/** A line that is not sent with its file. */
+export interface OmittedLine extends RefusedLine, Refusal {
+  /** That of its account, if it is known. */
+  currency: string | undefined;
+}
+
 export interface Checked {
   payments: Payment[];
-  refused: RefusedLine[];
+  refused: OmittedLine[];
   /** The lines of payments that are equal to an earlier one. */
   repeated: number[];
   /** Why the payments need an approval, which a file cannot wait for. */
@@ -52,11 +80,12 @@ export function checkLines(
   const seen = new Set<string>();
   const checked: Checked = { payments: [], refused: [], repeated: [], unapproved: [] };
   for (const line of lines) {
-    const payment = toPayment(line, accounts, scopes);
-    const reason =
-      typeof payment === 'string' ? payment : (needsOwnApproval(payment, rules) ?? findShortage(payment, left, mode));
-    if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
-    else {
+    const read = toPayment(line, accounts, scopes);
+    const payment = 'code' in read ? read : (needsOwnApproval(read, rules) ?? findShortage(read, left, mode) ?? read);
+    if ('code' in payment) {
+      const account = accounts.get(line.from) ?? accounts.get(line.to);
+      checked.refused.push({ line, currency: account?.currency, ...payment });
+    } else {
       checked.payments.push(payment);
       const { from, to, amount } = payment;
       const content = JSON.stringify([from?.account_id, to?.account_id, amount, line.reference, line.description]);
@@ -68,11 +97,11 @@ export function checkLines(
 }
 
 /** Returns why the payment needs an approval by itself, whatever else was posted on this day. */
-function needsOwnApproval({ amount, currency }: Payment, rules: OwnRules | undefined): string | undefined {
+function needsOwnApproval({ amount, currency }: Payment, rules: OwnRules | undefined): Refusal | undefined {
   if (!rules?.actions.includes('post_above')) return undefined;
   const limit = rules.limits.find((one) => one.currency === currency)?.limit;
   const isAlone = limit !== undefined && !isMore(amount, limit, currency);
-  return isAlone ? undefined : explainRefusal('approval_required');
+  return isAlone ? undefined : { code: 'approval_required', reason: explainRefusal('approval_required') };
 }
 
 /** Returns why the payments of a currency need an approval together. */
@@ -96,29 +125,38 @@ function toPayment(
   line: FileLine,
   accounts: ReadonlyMap<string, Account>,
   scopes: ReadonlySet<string>,
-): Payment | string {
+): Payment | Refusal {
+  const refuse = (code: string, reason: string): Refusal => ({ code, reason });
   if (line.fault !== undefined)
-    return `The line ${line.fault}. A value with a separator in it must be in quotation marks.`;
-  if (line.from === '' && line.to === '') return 'Enter an account number in from, to, or both.';
+    return refuse(
+      'unreadable_line',
+      `The line ${line.fault}. A value with a separator in it must be in quotation marks.`,
+    );
+  if (line.from === '' && line.to === '')
+    return refuse('account_missing', 'Enter an account number in from, to, or both.');
   const [from, to] = [accounts.get(line.from), accounts.get(line.to)];
-  for (const [number, account] of [
-    [line.from, from],
-    [line.to, to],
+  for (const [number, account, code] of [
+    [line.from, from, 'unknown_from'],
+    [line.to, to, 'unknown_to'],
   ] as const)
-    if (number !== '' && account === undefined) return `There is no account ${number.slice(0, 40)}. Check the number.`;
+    if (number !== '' && account === undefined)
+      return refuse(code, `There is no account ${number.slice(0, 40)}. Check the number.`);
   const account = (from ?? to) as Account;
   const isCash = from === undefined || to === undefined;
   const needed = isCash ? 'transactions:write' : 'transfers:write';
-  if (!scopes.has(needed)) return `Your permissions do not allow ${isCash ? 'cash' : 'transfers'}.`;
+  if (!scopes.has(needed))
+    return refuse('not_permitted', `Your permissions do not allow ${isCash ? 'cash' : 'transfers'}.`);
   const code = findRefusalCode(from, to);
-  if (code !== undefined) return refusalText(code, { from, to });
+  if (code !== undefined) return refuse(code, refusalText(code, { from, to }));
   if (line.currency !== '' && line.currency.toUpperCase() !== account.currency)
-    return `The account is in ${account.currency}, not in ${line.currency.slice(0, 10)}.`;
+    return refuse('currency_mismatch', `The account is in ${account.currency}, not in ${line.currency.slice(0, 10)}.`);
   const amount = typedAmount(line.amount, account.currency);
-  if ('wrong' in amount) return amount.wrong;
-  if (!isCash && line.reference !== '') return 'A transfer has no reference. Use the description instead.';
+  if ('wrong' in amount) return refuse('invalid_amount', amount.wrong);
+  if (!isCash && line.reference !== '')
+    return refuse('invalid_text', 'A transfer has no reference. Use the description instead.');
   const payment = { line, from, to, amount: amount.amount, currency: account.currency };
-  return brokenRule(payment) ?? payment;
+  const broken = brokenRule(payment);
+  return broken === undefined ? payment : refuse('invalid_text', broken);
 }
 
 /** A payment as it is sealed and sent, without the accounts. */
@@ -179,18 +217,18 @@ function findRefusalCode(from: Account | undefined, to: Account | undefined): st
  * otherwise deducts it. In independent mode the lines are decided in any order, so money from earlier lines is
  * not counted.
  */
-function findShortage({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
+function findShortage({ from, to, amount, currency }: Payment, left: Left, mode: Mode): Refusal | undefined {
   const remaining = (account: Account) =>
     left.get(account.account_id) ?? (account.account_type === 'Loan' ? account.balance : availableBalance(account));
   const less = (account: Account) => sumText(remaining(account), amount, currency, -1n);
+  const refuse = (account: Account, code: string, afterOthers: string): Refusal => ({
+    code,
+    reason: left.has(account.account_id) ? afterOthers : refusalText(code, { from, to }),
+  });
   if (from && less(from).startsWith('-'))
-    return left.has(from.account_id)
-      ? 'The payments above leave too little money in the account.'
-      : refusalText('insufficient_funds', { from });
+    return refuse(from, 'insufficient_funds', 'The payments above leave too little money in the account.');
   if (to?.account_type === 'Loan' && less(to).startsWith('-'))
-    return left.has(to.account_id)
-      ? 'After the payments above, less than this is owed on the loan.'
-      : refusalText('amount_exceeds_outstanding', { to });
+    return refuse(to, 'amount_exceeds_outstanding', 'After the payments above, less than this is owed on the loan.');
   if (from) left.set(from.account_id, less(from));
   if (to?.account_type === 'Loan') left.set(to.account_id, less(to));
   else if (to && mode === 'atomic') left.set(to.account_id, sumText(remaining(to), amount, currency, 1n));

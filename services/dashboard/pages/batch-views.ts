@@ -5,14 +5,21 @@ import { isCurrency } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type ActorNames, showActor } from '../html/actors.ts';
-import { sumText } from '../html/amounts.ts';
+import { sumText, typedAmount } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { confirmation, once, problem, reason, showField, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { pager, type Sorting, withQuery } from '../html/lists.ts';
 import { facts, idLink, notice, numeric, parts, pill, showTime, table, technical, toned } from '../html/show.ts';
-import { type Checked, type Payment, paymentKind, type RefusedLine } from './batch-check.ts';
+import {
+  type Checked,
+  explainLine,
+  type OmittedLine,
+  type Payment,
+  paymentKind,
+  type RefusedLine,
+} from './batch-check.ts';
 import { columns, maxPayments, whyColumn } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
 import { explainRefusal, idOfPosting } from './counter-instructions.ts';
@@ -182,37 +189,26 @@ ${confirmForm(visit, { action: sendUrl, sealed, button: 'Send', leave, fields: d
 const showFileName = ({ metadata, external_id }: BatchSummary): string =>
   metadata?.['file_name'] ?? external_id ?? 'by a program, without a name';
 
-/** Lines that were not sent, in one text of the metadata: number, from, to, amount, currency, why. */
+/** Lines that were not sent, in one text of the metadata: number, from, to, amount, currency, code of the refusal. */
 const omittedSchema = z.array(z.tuple([z.number(), z.string(), z.string(), z.string(), z.string(), z.string()]));
 const mostTexts = 12;
 const longestText = 500;
 
 /**
  * Returns what the metadata of a batch says of lines that were not sent with it: their numbers, and as many of them as it can
- * have. Events show it, so what is no account number, amount, or currency, and may be a name, is left out. Pure.
+ * have. Events show it, also to those who may not see accounts, so balances, and what is no account number, amount, or
+ * currency, and may be a name, are left out. Pure.
  */
-export function toOmitted(refused: readonly RefusedLine[]): Record<string, string> {
+export function toOmitted(refused: readonly OmittedLine[]): Record<string, string> {
   if (refused.length === 0) return {};
   const numbers = refused.map(({ line }) => line.line).join(', ');
+  const place = (text: string) => (/^[A-Z]{3}-\d{1,20}$/.test(text) ? text : '');
   const texts: string[] = [];
-  for (const { line, reason: why } of refused) {
-    const isPlace = (text: string) => /^([A-Z]{3}-\d{1,20})?$/.test(text);
-    const isAmount = /^[-+\d.,' ]{1,30}$/.test(line.amount);
-    const currency = line.currency.toUpperCase();
-    const said =
-      isPlace(line.from) && isPlace(line.to)
-        ? isAmount && (currency === '' || isCurrency(currency))
-          ? why
-          : 'This is not an amount, or not a currency.'
-        : 'This is not an account number.';
-    const row = JSON.stringify([
-      line.line,
-      isPlace(line.from) ? line.from : '',
-      isPlace(line.to) ? line.to : '',
-      isAmount ? line.amount : '',
-      isCurrency(currency) ? currency : '',
-      said.slice(0, 200),
-    ]);
+  for (const { line, code, currency: own } of refused) {
+    const typed = line.currency.toUpperCase();
+    const currency = isCurrency(typed) ? typed : typed === '' ? (own ?? '') : '';
+    const amount = keptAmount(line.amount, currency || (own ?? ''));
+    const row = JSON.stringify([line.line, place(line.from), place(line.to), amount, currency, code]);
     const last = texts.at(-1);
     const isFull = last === undefined || last.length + row.length + 1 > longestText;
     if (isFull && texts.length === mostTexts) break;
@@ -227,6 +223,13 @@ export function toOmitted(refused: readonly RefusedLine[]): Record<string, strin
   };
 }
 
+/** Returns the amount as the counter reads it; what it cannot read, only if it consists of digits and their marks. */
+function keptAmount(typed: string, currency: string): string {
+  const read = isCurrency(currency) ? typedAmount(typed, currency) : undefined;
+  if (read && 'amount' in read) return read.amount;
+  return /^[-+\d.,' ]{1,30}$/.test(typed) ? typed : '';
+}
+
 const omittedIn = ({ metadata }: BatchSummary): { count: number; lines: string } => ({
   count: Number.parseInt(metadata?.['omitted'] ?? '0', 10) || 0,
   lines: metadata?.['omitted_lines'] ?? '',
@@ -234,17 +237,26 @@ const omittedIn = ({ metadata }: BatchSummary): { count: number; lines: string }
 
 /** Returns the results of a batch and the lines of its file that were never sent, in the order of the file. Pure. */
 export function resultRows({ results, metadata }: Pick<Batch, 'results' | 'metadata'>): ResultRow[] {
-  const omitted = Object.entries(metadata ?? {}).flatMap(([name, text]) =>
-    /^omitted_\d+$/.test(name) ? (omittedSchema.safeParse(parsed(text)).data ?? []) : [],
-  );
-  const never = omitted.map(
-    ([line, from, to, amount, currency, why]): ResultRow => ({
-      ...{ line: String(line), status: 'Never sent', kind: '', from, to, amount, currency, reason: why },
+  const never = keptLines(metadata).map(
+    ([line, from, to, amount, currency, code]): ResultRow => ({
+      ...{ line: String(line), status: 'Never sent', kind: '', from, to, amount, currency, reason: explainLine(code) },
       ...{ reference: '', description: '', id: undefined },
     }),
   );
   const sent = results.map(resultRow);
   return never.length === 0 ? sent : [...sent, ...never].sort((one, other) => Number(one.line) - Number(other.line));
+}
+
+const keptLines = (metadata: Batch['metadata']) =>
+  Object.entries(metadata ?? {}).flatMap(([name, text]) =>
+    /^omitted_\d+$/.test(name) ? (omittedSchema.safeParse(parsed(text)).data ?? []) : [],
+  );
+
+/** Says how many lines were never sent and are not among the rows, if there are any: the metadata cannot have all. Pure. */
+export function sayNotKept(batch: BatchSummary): string | undefined {
+  const count = omittedIn(batch).count - keptLines(batch.metadata).length;
+  if (count <= 0) return undefined;
+  return `${count} more ${count === 1 ? 'line is' : 'lines are'} not kept: see your file.`;
 }
 
 /** Any program can write the metadata of its batches. */
@@ -373,6 +385,7 @@ export function batchPage(visit: PageRequest, page: BatchPage): Html {
   const done = Number(counts.completed) + Number(counts.failed);
   const isPending = status === 'Pending';
   const omitted = omittedIn(batch);
+  const notKept = only === 'Failed' ? undefined : sayNotKept(batch);
   return html`<div id="batch"${isPending && html` hx-get="${withQuery(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
@@ -406,7 +419,7 @@ ${parts(
       isHere: one === only,
     })),
 )}
-${resultTable(page)}
+${notKept !== undefined && html`<p>${notKept}</p>`}${resultTable(page)}
 ${pager(visit.path, visit.query, next)}</div>`;
 }
 

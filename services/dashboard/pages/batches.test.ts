@@ -142,7 +142,7 @@ describe('a file', () => {
         form: 'k',
         omitted: '1',
         omitted_lines: '3',
-        omitted_1: expect.stringMatching(/^\[\[3,"SAV-9","SAV-2","1","","There is no account SAV-9\./) as string,
+        omitted_1: '[[3,"SAV-9","SAV-2","1.00","USD","unknown_from"]]',
       },
     });
   });
@@ -364,15 +364,11 @@ describe('its outcome', () => {
       description: 'Rent of <x>',
     };
     const refusedLines = [
-      { line: { ...line, line: 3 }, reason: 'There is no account SAV-9.' },
-      {
-        line: { ...line, line: 5, to: `JANE ${'x'.repeat(60)}` },
-        // What is typed is cut in its reason.
-        reason: `There is no account JANE ${'x'.repeat(35)}. Check the number.`,
-      },
-      { line: { ...line, line: 6, amount: '5 JANE' }, reason: 'The account is in USD, not in JAN.' },
-      { line: { ...line, line: 7, currency: 'jane' }, reason: 'The account is in USD, not in jane.' },
-    ];
+      { line: { ...line, line: 3 }, code: 'unknown_to' },
+      { line: { ...line, line: 5, to: `JANE ${'x'.repeat(60)}` }, code: 'unknown_to' },
+      { line: { ...line, line: 6, amount: '5 JANE' }, code: 'invalid_amount' },
+      { line: { ...line, line: 7, currency: 'jane' }, code: 'currency_mismatch' },
+    ].map((one) => ({ ...one, reason: 'There is no account JANE. Check the number.', currency: 'USD' }));
     const metadata = { file_name: 'wages.csv', ...toOmitted(refusedLines), omitted_7: '{"not":"ours"}' };
     const { omitted_1 = '' } = metadata as Record<string, string>;
     expect(omitted_1).not.toMatch(/JAN|Rent/i);
@@ -382,18 +378,37 @@ describe('its outcome', () => {
     const { get } = made.signedIn(clerk);
     const all = visibleText((await get(`${url}/${batch_id}`)).body);
     expect(all).toMatch(
-      /2 Posted .* 3 Never sent There is no account SAV-9\. SAV-1 SAV-9 1,9 USD 4 Refused .* 5 Never sent This is not an account number\. SAV-1 1,9 USD 6 Never sent This is not an amount, or not a currency\. SAV-1 SAV-9 USD/,
+      /2 Posted .* 3 Never sent There is no account with this number in To\. SAV-1 SAV-9 1\.90 USD 4 Refused .* 5 Never sent There is no account with this number in To\. SAV-1 1\.90 USD 6 Never sent This is not an amount in the currency of the account\. SAV-1 SAV-9 USD 7 Never sent The account has another currency\. SAV-1 SAV-9 1\.90 /,
     );
+    expect(all).not.toContain('not kept');
     const only = visibleText((await get(`${url}/${batch_id}?only=never-sent`)).body);
     expect([only.includes('3 Never sent'), only.includes('2 Posted')]).toEqual([true, false]);
     const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
-    expect(csv).toContain('"3","Never sent","There is no account SAV-9.","","SAV-1","SAV-9","1,9","USD"');
+    expect(csv).toContain(
+      '"3","Never sent","There is no account with this number in To.","","SAV-1","SAV-9","1.90","USD"',
+    );
     // The metadata takes so many; the numbers of the others stay.
     const many = toOmitted(
-      Array.from({ length: 900 }, (_, i) => ({ line: { ...line, line: i + 2 }, reason: 'x'.repeat(300) })),
+      Array.from({ length: 900 }, (_, i) => ({
+        line: { ...line, line: i + 2 },
+        reason: 'x'.repeat(300),
+        code: 'unknown_to',
+        currency: 'USD',
+      })),
     );
     expect(Object.values(many).every((text) => text.length <= 500)).toBe(true);
     expect([Object.keys(many).length, many['omitted']]).toEqual([14, '900']);
+    // What is missing is said where its rows would be.
+    answers['get_batch'] = ok({ ...batch, metadata: many, results: [] });
+    const missing = /(\d+) more lines are not kept: see your file\./;
+    const page = visibleText((await get(`${url}/${batch_id}?only=never-sent`)).body);
+    const file = (await get(`${url}/${batch_id}/results.csv`)).body.trim().split('\r\n');
+    const kept = file.filter((row) => row.includes('"SAV-9"')).length;
+    expect(kept).toBeGreaterThan(50);
+    expect(missing.exec(page)?.[1]).toBe(String(900 - kept));
+    expect(file.at(-1)).toMatch(/^"","Never sent","\d+ more lines are not kept: see your file\.","","","",""/);
+    expect(missing.exec(file.at(-1) ?? '')?.[1]).toBe(String(900 - kept));
+    expect(visibleText((await get(`${url}/${batch_id}?only=refused`)).body)).not.toMatch(missing);
   });
 
   it('is refreshed automatically while something is unknown', async () => {

@@ -32,6 +32,7 @@ import {
   resultRows,
   resultWords,
   type SentBefore,
+  sayNotKept,
   startPage,
   toOmitted,
   unknownBatch,
@@ -265,12 +266,20 @@ function addResults(app: FastifyInstance): void {
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
-    const rows = resultRows(await readBatch(visit));
+    const batch = await readBatch(visit);
+    const notKept = sayNotKept(batch);
+    const rows = [...resultRows(batch), ...(notKept === undefined ? [] : [noRow(notKept)])];
     const numbers = await readAccountNumbers(visit, listPlaces(rows));
     const columns = resultColumns(numbers);
     return Readable.from([csvHead(columns, visit.query.has('sep')), csvRows(columns, rows)]);
   });
 }
+
+/** The last row of the file, which says what is not in it. */
+const noRow = (reason: string): ResultRow => ({
+  ...{ line: '', status: 'Never sent', kind: '', from: '', to: '', amount: '', currency: '', reason },
+  ...{ reference: '', description: '', id: undefined },
+});
 
 const listPlaces = (rows: readonly ResultRow[]) =>
   rows.flatMap(({ status, from, to }) => (status === 'Never sent' ? [] : [from, to]));

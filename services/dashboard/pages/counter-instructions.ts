@@ -150,7 +150,8 @@ export function refusalText(
       'This form has already been used for something else. Check the latest transactions, then enter it again.',
   };
   return (
-    texts[code] ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.'
+    (Object.hasOwn(texts, code) && texts[code]) ||
+    'The bank did not accept this. Check what you entered. If the problem remains, tell operations.'
   );
 }
 

@@ -230,31 +230,33 @@ function inputs(parts: CounterFormParts, valueDate: Field[]): Html {
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
   const rows = own.map((one) => ({ account: one, owner: parts.owned.owner }));
-  return html`${found && choose(found, account, values.get(name) ?? '')}${rows.length > 0 && accountChoice(label, rows, [type, askedAmount], '', chosen)}${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
+  // Beside a wrong field, which has the focus, none of these has it.
+  const hasFocus = Object.keys(wrong.fields ?? {}).length === 0;
+  const typed = values.get(name) ?? '';
+  return html`${found && choose(found, account, typed, hasFocus)}${rows.length > 0 && accountChoice(label, rows, [type, askedAmount], { typed, chosen, hasFocus })}${showFields([other, amount, texts, ...valueDate], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
-/** The accounts that were found for `q`, the customer's own first. Another word can still be typed. */
-function choose({ rows, isCut }: FoundAccounts, { client_id }: Account, q: string): Html {
+/** The accounts that were found for what was typed, the customer's own first. Another word can still be typed. */
+function choose({ rows, isCut }: FoundAccounts, { client_id }: Account, typed: string, hasFocus: boolean): Html {
   const isOther = ({ account }: Owned) => Number(account.client_id !== client_id);
   const sorted = rows.toSorted((one, other) => isOther(one) - isOther(other) || asAskedFor(one) - asAskedFor(other));
   return html`${notice('info', html`<strong>Several accounts match.</strong> Choose one, or enter more of the name.${isCut && ' More customers match than these.'}`)}
-${accountChoice('Accounts that match', sorted, [customerName, phone, type], q)}`;
+${accountChoice('Accounts that match', sorted, [customerName, phone, type], { typed, hasFocus })}`;
 }
 
 /**
- * Rows of which one can be chosen instead of what is typed, which is `q` until then. The first has the focus if none is
- * chosen.
+ * Rows of which one can be chosen instead of what is `typed`: it counts as long as that is not changed. The first row has
+ * the focus if none is chosen.
  */
 function accountChoice(
   title: string,
   rows: readonly Owned[],
   columns: readonly Column<Owned>[],
-  q: string,
-  chosen?: Account,
+  { typed, chosen, hasFocus }: { typed: string; chosen?: Account | undefined; hasFocus: boolean },
 ): Html {
   const radio = (row: Owned) =>
-    html`<label><input type="radio" name="chosen" value="${row.account.account_number}"${row.account === chosen && html` checked`}${!chosen && row === rows[0] && html` autofocus`}> ${row.account.account_number}</label>`;
-  return html`<input type="hidden" name="found_for" value="${q}">${table<Owned>(title, [{ title: 'Account', show: radio }, ...columns], rows, '')}`;
+    html`<label><input type="radio" name="chosen" value="${row.account.account_number}"${row.account === chosen && html` checked`}${hasFocus && !chosen && row === rows[0] && html` autofocus`}> ${row.account.account_number}</label>`;
+  return html`<input type="hidden" name="found_for" value="${typed}">${table<Owned>(title, [{ title: 'Account', show: radio }, ...columns], rows, '')}`;
 }
 
 export interface SummaryParties {
@@ -333,7 +335,7 @@ export interface ReceiptParts {
   payee: Client | undefined;
   /** The balance after this posting of the account for which the receipt is. */
   balance: string | undefined;
-  /** What can be taken, if it is less than the balance and nothing was posted since. */
+  /** What can be taken now, if that is less than the balance, on the day of the posting, and nothing was posted since. */
   available: string | undefined;
   /** The amount still owed on the same client's loan. */
   owed: string | undefined;
@@ -363,7 +365,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
       [isTransfer ? 'From account' : 'Account', account?.account_number],
       ['To account', isTransfer && other && html`${other.account_number}${payee && html`, ${clientName(payee)}`}`],
       ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
-      ['Available', available !== undefined && html`<strong>${amountText(available, currency)}</strong>`],
+      ['Available now', available !== undefined && html`<strong>${amountText(available, currency)}</strong>`],
       ['Still owed after', owed !== undefined && amountText(owed, currency)],
       ['Reference', 'reference' in posting && posting.reference],
       ['Description', description],

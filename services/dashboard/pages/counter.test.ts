@@ -367,7 +367,7 @@ describe('a receipt', () => {
     expect(visibleText((await auditor.get(address)).body)).not.toMatch(/olivia|mary/);
   });
 
-  it('says what is available of the balance, as long as nothing was posted since', async () => {
+  it('says what is available now of the balance, on its day, as long as nothing was posted since', async () => {
     const { transaction_id, transaction_type, direction, amount, currency, created_at } = samples.transaction;
     const posted = { transaction_id, transaction_type, direction, amount, currency, created_at };
     const more = {
@@ -383,7 +383,11 @@ describe('a receipt', () => {
     answers['list_transactions'] = ok({ items: [] });
     const { get } = made.signedIn(teller);
     const shown = async () => visibleText((await get(`${url}/receipts/${ids.transaction}`)).body);
-    expect(await shown()).toContain('Balance after 1000.00 USD Available 900.50 USD');
+    const old = await shown();
+    expect(old).toContain('Balance after 1000.00 USD');
+    expect(old).not.toContain('Available');
+    answers['get_transaction'] = ok({ ...samples.transaction, created_at: new Date().toISOString() });
+    expect(await shown()).toContain('Balance after 1000.00 USD Available now 900.50 USD');
     answers['get_statement'] = ok({ item: { ...statement, entries: [{ ...line, balance_after: '7.00' }] } });
     const later = await shown();
     expect(later).toContain('Balance after 7.00 USD');
@@ -544,6 +548,48 @@ describe('the other account', () => {
     expect(visibleText((await get(headers.location ?? '')).body)).toContain('From SAV-4 , Savings');
   });
 
+  it('that pays a loan can be chosen after another was typed wrongly; the wrong field has the focus', async () => {
+    accounts();
+    const { get, post, session } = made.signedIn(teller);
+    const send = (fields: Record<string, string>) =>
+      post(`${url}/${ids.other}/repayment`, { csrf_token: session.csrf, amount: '5', ...fields });
+    const { body } = await send({ other_number: 'SAV-99', found_for: '', chosen: 'CHK-3' });
+    expect(visibleText(body)).toContain('There is no account SAV-99.');
+    expect(radios(body)).toEqual([
+      ['CHK-3', undefined],
+      ['SAV-4', undefined],
+    ]);
+    expect(body).toMatch(/name="other_number" value="SAV-99"[^>]* autofocus/);
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      account_number === 'SAV-99'
+        ? refused('account_not_found')
+        : ok({
+            account_id: account_number === 'CHK-3' ? third : `acc_${'f'.repeat(32)}`,
+            account_number,
+            balance: '1',
+            currency: 'USD',
+          });
+    const found_for = hidden(body, 'found_for');
+    for (const [fields, from] of [
+      [{ other_number: 'SAV-99', chosen: 'SAV-4' }, 'SAV-4'],
+      [{ other_number: '', chosen: 'SAV-4' }, 'SAV-4'],
+      // What is typed anew counts.
+      [{ other_number: 'CHK-3', chosen: 'SAV-4' }, 'CHK-3'],
+    ] as const) {
+      const { headers } = await send({ found_for, ...fields });
+      expect(visibleText((await get(headers.location ?? '')).body)).toContain(`From ${from} ,`);
+    }
+  });
+
+  it('of a repayment is a loan, if the customer’s is none', async () => {
+    accounts();
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      ok({ account_id: third, account_number, balance: '1', currency: 'USD' });
+    const { answer } = await entered('repayment', { amount: '5', other_number: 'chk-3' });
+    expect(answer.statusCode).toBe(400);
+    expect(visibleText(answer.body)).toContain('Account CHK-3 is not a loan: use a transfer.');
+  });
+
   it('is chosen if several match, with the amount kept; the only loan of the customer is chosen already', async () => {
     accounts();
     answers['search_records'] = ok([hit('client', ids.client)]);
@@ -558,6 +604,9 @@ describe('the other account', () => {
       ['SAV-4', undefined],
     ]);
     expect(visibleText(answer.body)).not.toContain('More customers match');
+    const { body: twice } = (await entered('transfer', { amount: 'x', other_number: '700000001' })).answer;
+    expect(radios(twice).map(([, focus]) => focus)).toEqual([undefined, undefined]);
+    expect(twice).toMatch(/name="amount"[^>]* autofocus/);
     // What is typed instead counts, not what was chosen for another word.
     const found_for = '700000001';
     answers['get_balance_by_number'] = ({ account_number }) =>

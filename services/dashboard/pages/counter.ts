@@ -8,7 +8,7 @@ import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, transactionTitle } from '#libs/service/formats.ts';
+import { amountText, bankDay, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, inTurns, known } from '../api.ts';
 import { minorOf, typedAmount } from '../html/amounts.ts';
@@ -156,12 +156,12 @@ async function take(visit: PageRequest, kind: CounterKind, instructions: Instruc
   return instructions.summarise(instruction);
 }
 
-/** Returns what the person typed for the other account, or the number that they chose of those found for it. */
+/** Returns what the person typed for the other account, or the number that they chose of those shown beside it. */
 function readOther(fields: URLSearchParams): string {
   const [typed = '', chosen = '', before] = ['other_number', 'chosen', 'found_for'].map((name) =>
     fields.get(name)?.trim(),
   );
-  return (typed === before && chosen) || typed;
+  return ((typed === before || typed === '') && chosen) || typed;
 }
 
 /**
@@ -396,7 +396,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     other: undefined,
     payee: undefined,
     balance,
-    available: availableAfter(account, balance),
+    available: availableNow(visit, posting, account, balance),
     owed: undefined,
     isOwn,
   });
@@ -419,7 +419,7 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
     isByPerson(visit, account, debitLegId(id), posting),
   ]);
-  const available = availableAfter(account, balance);
+  const available = availableNow(visit, posting, account, balance);
   return done(visit, { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn });
 }
 
@@ -459,8 +459,14 @@ function notDone(
 }
 
 /** What is held cannot be taken. How much was held when an earlier posting was made is not known. */
-function availableAfter(account: Account, balance: string | undefined): string | undefined {
+function availableNow(
+  { now }: PageRequest,
+  { created_at }: Transaction | Transfer,
+  account: Account,
+  balance: string | undefined,
+): string | undefined {
   const minor = (decimal: string) => minorOf(decimal, account.currency);
+  if (bankDay(Date.parse(created_at)) !== bankDay(now)) return undefined;
   if (account.account_type === 'Loan' || balance === undefined || minor(balance) !== minor(account.balance))
     return undefined;
   const available = availableBalance(account);

@@ -110,8 +110,8 @@ function ofOneReceipt(hits: readonly SearchHit[]): SearchHit | undefined {
   return postings.length === 1 ? postings[0] : undefined;
 }
 
-/** Who serves customers looks for a receipt to print it again; others look for what was posted. */
-const serves = ({ scopes }: Person): boolean => hasAny(scopes, counterScopes);
+/** Who serves customers looks for a receipt, which shows the account, to print it again; others look for what was posted. */
+const serves = ({ scopes }: Person): boolean => hasAny(scopes, counterScopes) && scopes.has('accounts:read');
 
 /** Audit records have no page of their own; the records of the request are shown. */
 function hitUrl({ id }: SearchHit, q: string): string {

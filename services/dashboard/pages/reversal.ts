@@ -3,7 +3,7 @@ import type { Account } from '#libs/contracts/accounts.ts';
 import type { Client } from '#libs/contracts/clients.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, fullTimeText } from '#libs/service/formats.ts';
+import { amountText, fullTimeText, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { addFormPage, enteredIn, showFields, showForm, valueDateField, type Wrong, WrongInput } from '../html/forms.ts';
@@ -48,7 +48,7 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
         path: `/transactions/${transaction_id}/reversal`,
         body: { reason, ...(effective_date !== undefined && { effective_date }) },
         facts: [...shown.facts, ['Reason', reason], ['Value date', effective_date]],
-        button: `Reverse this ${original.transaction_type}`,
+        button: `Reverse this ${typeText(original)}`,
         form: reversalUrl(transaction_id),
         asked: { action: 'reverse', ...(effective_date !== undefined && { effective_date }) },
         entered: { reason, ...(effective_date !== undefined && { effective_date }) },
@@ -56,6 +56,8 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     },
   });
 }
+
+const typeText = ({ transaction_type }: Transaction): string => transactionTitle({ transaction_type });
 
 /** Reports whether the posting itself can be reversed. */
 const isReversible = (posting: Transaction | Transfer): boolean =>
@@ -86,7 +88,7 @@ export async function planReversal(visit: PageRequest, transactionId: string): P
     : [];
   const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
   const facts: Entered['facts'] = [
-    ['Reversed operation', `${original.transaction_type} of ${amountText(original.amount, original.currency)}`],
+    ['Reversed operation', `${transactionTitle(original)} of ${amountText(original.amount, original.currency)}`],
     ['Posted', fullTimeText(original.created_at)],
     ['Description', original.description],
     ['Reference', original.reference],
@@ -149,7 +151,7 @@ function impossibleBecause(original: Transaction): string {
 function show(visit: PageRequest, planned: Planned, values: URLSearchParams, wrong: Wrong): PageResult {
   const { original, impossible } = planned;
   const back = `/admin/ui/transactions/${original.transaction_id}`;
-  const title = `Reverse a ${original.transaction_type}`;
+  const title = `Reverse a ${typeText(original)}`;
   if (impossible !== undefined)
     return {
       title,

@@ -205,7 +205,18 @@ describe('a reversal', () => {
     answers['get_account'] = ({ account_id }) =>
       ok({ ...samples.master, account_id, ...(account_id === ids.other && { account_type: 'Loan' }) });
     answers['get_transaction'] = ok({ ...samples.transaction, ...leg, transaction_type: 'Loan Payment' });
-    expect(visibleText(await show())).toMatch(/available 60.00 USD 85.00 USD .*still owed 100.00 USD 125.00 USD/);
+    const repayment = await show();
+    expect(visibleText(repayment)).toMatch(/available 60.00 USD 85.00 USD .*still owed 100.00 USD 125.00 USD/);
+    const { address, get } = await entered(cases[0] as Case);
+    const summary = (await get(address)).body;
+    for (const [page, says] of [
+      [repayment, 'Reverse a Loan repayment'],
+      [repayment, 'Loan repayment of'],
+      [summary, 'Reverse this Loan repayment'],
+    ] as const) {
+      expect(page).toContain(says);
+      expect(page).not.toContain('Loan Payment');
+    }
   });
 
   it('that cannot succeed says so first: insufficient funds, a frozen account', async () => {

@@ -54,7 +54,7 @@ const asked = (transaction_type: string, operation = 'create_transaction') => ({
     operation,
     method: 'POST',
     path: '/',
-    body: { transaction_type, account_type: 'Savings', amount: '5', currency: 'KES' },
+    body: { transaction_type, account_type: 'Savings', amount: '5', initial_deposit: '5', currency: 'KES' },
   },
   requested_by: open.actor,
   requested_at: open.opened_at,
@@ -111,8 +111,14 @@ describe('a till', () => {
     };
     expect(await opened(cameFrom)).toBe(cameFrom);
     const own = `/admin/ui/tills/${till_id}?opened`;
-    for (const elsewhere of ['https://x.example/admin/ui/', '//x.example/admin/ui/', '/admin/ui/\\x', '/admin/ui/\nx'])
-      expect(await opened(elsewhere)).toBe(own);
+    for (const elsewhere of [
+      ...['https://x.example/admin/ui/', '//x.example/admin/ui/', '/admin/ui/\\x', '/admin/ui/\nx'],
+      ...['/admin/ui/..', '/admin/ui/../../v1/x', '/admin/ui/%2e%2E/x', '/admin/ui/x/../../../admin/uix/'],
+    ])
+      expect(await opened(elsewhere), elsewhere).toBe(own);
+    // It was opened meanwhile, on another page.
+    answers['list_tills'] = ok({ items: [open] });
+    expect((await get(page)).headers.location).toBe(cameFrom);
     expect((await get(own)).body).toContain('data-next href="/admin/ui/counter"');
   });
 
@@ -208,6 +214,21 @@ describe('a till', () => {
     });
     answers['get_till'] = ok(closed);
     expect((await get(page)).headers.location).toBe(`/admin/ui/tills/${till_id}`);
+  });
+
+  it('says how much cash to keep apart only if that is known of every request', async () => {
+    const list = (...more: object[]) => ok({ items: [asked('Deposit'), ...more] });
+    answers = { get_till: ok(open), get_staff_day: ok(day), list_approvals: list() };
+    const shown = async () =>
+      text((await made.signedIn('transactions:write').get(`/admin/ui/tills/${till_id}/close`)).body);
+    expect(await shown()).toContain('Keep 5.00 KES apart, and do not count it:');
+    // The currency is that of the account, which this person may not see.
+    const { request, ...rest } = asked('Deposit');
+    const { currency: _, ...body } = request.body;
+    answers['list_approvals'] = list({ ...rest, request: { ...request, body } });
+    const unknown = await shown();
+    expect(unknown).toContain('Keep this cash apart, and do not count it:');
+    expect(unknown).not.toContain('Keep 5.00 KES');
   });
 
   it('says which cash to keep apart: that of a withdrawal that is to be reversed, too', async () => {

@@ -31,7 +31,7 @@ import {
   toned,
   totalText,
 } from '../html/show.ts';
-import { clientsOf, type Money, moneyOf, readSubjects, type Subjects } from './approval-subjects.ts';
+import { bringsCash, clientsOf, type Money, moneyOf, readSubjects, type Subjects } from './approval-subjects.ts';
 import { summarize } from './approvals.ts';
 import { clientName } from './client-views.ts';
 
@@ -86,7 +86,9 @@ export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
 /** Returns the page of the dashboard from which the person came to open the till. */
 function safeReturn({ query, fields }: PageRequest): string | undefined {
   const to = fields.get('to') ?? query.get('to') ?? '';
-  return /^\/admin\/ui\/[!-[\]-~]*$/.test(to) ? to : undefined;
+  // Dots can lead out of the dashboard again, also encoded ones.
+  const isInside = /^\/admin\/ui\/[!-[\]-~]*$/.test(to) && new URL(to, 'http://here').pathname.startsWith('/admin/ui/');
+  return isInside ? to : undefined;
 }
 
 const readTill = async ({ api, id }: PageRequest): Promise<Till> => (await api.get<Till>(`/tills/${id}`)).data;
@@ -180,11 +182,11 @@ const countFields = (currencies: Iterable<string>): Field[] => {
 
 async function drawOpening(visit: PageRequest, values: URLSearchParams, wrong: Wrong): Promise<PageResult> {
   const open = await readOpenTill(visit);
-  if (open) return { redirectTo: `${tillsUrl}/${open.till_id}?already` };
+  const to = safeReturn(visit);
+  if (open) return { redirectTo: to ?? `${tillsUrl}/${open.till_id}?already` };
   const last = await known(readLast(visit));
   const counted = (last?.data ?? []).flatMap(({ opening }) => opening.map(({ currency }) => currency));
   const currencies = counted.length > 0 ? counted : [bankCurrency() ?? ''].filter((currency) => currency !== '');
-  const to = safeReturn(visit);
   const form = showForm(
     visit,
     { wrong: ofApi(wrong), button: 'Open the till', cancel: '/admin/ui' },
@@ -268,7 +270,9 @@ function showApart(apart: readonly Undecided[] | undefined): Html | false {
   const [back, taken] = [apart.filter(isReversal), apart.filter((one) => !isReversal(one))];
   const list = (rows: readonly Undecided[]) =>
     html`<ul>${rows.map(({ summary, customer, requested_at }) => html`<li>${customer !== '' && `${customer}: `}${summary}, asked ${showTime(requested_at)}</li>`)}</ul>`;
-  const sum = totalText(taken.flatMap(({ money }) => money ?? []));
+  // A sum without one of them would be too small.
+  const isSumKnown = taken.every(({ money }) => money !== undefined && totalText([money]) !== '');
+  const sum = isSumKnown ? totalText(taken.flatMap(({ money }) => money ?? [])) : '';
   return html`${taken.length > 0 && notice('warning', html`<strong>Keep ${sum === '' ? 'this cash' : sum} apart, and do not count it:</strong> ${later}.${list(taken)}`)}
 ${back.length > 0 && notice('warning', html`<strong>If the customer has given this cash back, keep it apart, too:</strong> ${later}. If not, nothing is to be done.${list(back)}`)}`;
 }
@@ -294,10 +298,9 @@ async function readUndecided(visit: PageRequest): Promise<Undecided[] | undefine
 }
 
 /** Whoever may not read what would be reversed is told of every reversal. */
-function isCashIn({ request: { operation, path, body } }: Approval, { originals }: Subjects): boolean {
-  if (operation === 'open_account') return body['account_type'] !== 'Loan';
-  if (operation === 'create_transaction') return body['transaction_type'] === 'Deposit';
-  if (operation !== 'reverse_transaction') return false;
+function isCashIn(approval: Approval, { originals }: Subjects): boolean {
+  const { operation, path } = approval.request;
+  if (operation !== 'reverse_transaction') return bringsCash(approval);
   const original = originals.get(/txn_[0-9a-f]{32}/.exec(path)?.[0] ?? '');
   return original === undefined || ('transaction_type' in original && original.transaction_type === 'Withdrawal');
 }
