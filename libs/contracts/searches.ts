@@ -24,7 +24,7 @@ export function isSearchable(name: MessageName): boolean {
 }
 
 /** Sums over all accounts, or over all that a person posted on a day. */
-export const sums = new Set<MessageName>([
+const sums = new Set<MessageName>([
   'list_balances',
   'get_trial_balance',
   'get_posting_statistics',
@@ -33,13 +33,15 @@ export const sums = new Set<MessageName>([
   'get_staff_day',
 ]);
 
+export const isSum = (name: MessageName): boolean => sums.has(name);
+
 /**
  * Reports whether a query scans many rows: it is a sum, or a list without an index, which must scan the newest rows of
  * all accounts. Lists of one client's accounts, one account, or one transfer use an index, whatever other filters they
  * have. Pure.
  */
 export function isScan(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
-  if (sums.has(name)) return true;
+  if (isSum(name)) return true;
   const names = filters[name];
   if (!names || boundClientId !== undefined || data['account_id'] !== undefined || data['transfer_id'] !== undefined)
     return false;

@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 
-/** The major versions of PostgreSQL on which the tests run: nothing of a newer one than the oldest is used. */
+/** The major versions of PostgreSQL that are supported: the tests run on the oldest and the newest. */
 export const postgresVersions = { oldest: 15, newest: 18 };
 
 /** Throws an error that names the version of the server and the supported ones if it is none of these. */

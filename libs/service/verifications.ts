@@ -65,6 +65,14 @@ export async function readLastVerification(pool: Pool): Promise<Check | null> {
   return rows[0] ? toCheck(rows[0]) : null;
 }
 
+/** Returns the result of the last verification that came to one, or null if none has. */
+export async function readLastResult(pool: Pool): Promise<Check | null> {
+  const { rows } = await pool.query<VerificationRow>(
+    `select ${columns} from verifications where findings is not null order by started_at desc limit 1`,
+  );
+  return rows[0] ? toCheck(rows[0]) : null;
+}
+
 async function readVerification(pool: Pool, id: string): Promise<Check | undefined> {
   const { rows } = await pool.query<VerificationRow>(
     `select ${columns} from verifications where verification_id = $1`,

@@ -38,7 +38,8 @@ run(
     await checkBrokers();
 
     const now = Date.now;
-    const loadShedding = createLoadShedding({ check: () => firstFailure(clock.check(), bankTime.zone()) }, metrics);
+    const check = () => firstFailure(clock.check(), bankTime.zone(), keyFollower.health(), tokenFollower.health());
+    const loadShedding = createLoadShedding({ check }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
     const { publisher, requester, apiKeys, keyFollower, keyFloor, endedTokens, tokenFollower } = messaging;
     const bankTime = createTimeReader((...request) => requester.request(...request), prefix, config.BANK_TIME_ZONE);

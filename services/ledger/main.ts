@@ -1,6 +1,7 @@
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
+import { readTime } from '#libs/postgres/time.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { firstFailure } from '#libs/service/faults.ts';
@@ -76,7 +77,7 @@ run('ledger', async (context) => {
   onStop('verifier', () => verifier.stop());
   const isOnDuty = () => relay.active();
   const { BOOKS_CHECK_AT: at, BANK_TIME_ZONE: timeZone } = config;
-  const dailyCheck = createDailyCheck({ verifier, reads, at, timeZone, isOnDuty, now, logger });
+  const dailyCheck = createDailyCheck({ verifier, reads, at, timeZone, isOnDuty, now: () => readTime(reads), logger });
   onStop('daily check', () => dailyCheck.stop());
 
   const queries = ledgerQueries({

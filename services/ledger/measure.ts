@@ -4,7 +4,7 @@ import { commandCounter, type Gauges, outcomeLabel } from '#libs/service/measure
 import type { Metrics } from '#libs/service/metrics.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import { readLastVerification } from '#libs/service/verifications.ts';
+import { readLastResult } from '#libs/service/verifications.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 import { batchTracer } from './trace.ts';
 
@@ -68,11 +68,7 @@ async function readWithoutTotals(pool: Pool): Promise<number | undefined> {
 /** Metrics of the books, for one ledger (onDuty). */
 export function measureBooks(metrics: Gauges, pool: Pool): void {
   const differences = kept(() => readDifferences(pool), balancesEveryMs);
-  const verification = kept(() => readLastVerification(pool), askedOnceMs);
-  const ended = async () => {
-    const last = await verification();
-    return last?.state === 'passed' || last?.state === 'broken' ? last : undefined;
-  };
+  const verification = kept(() => readLastResult(pool), askedOnceMs);
   metrics.gauges(
     'books_difference_minor',
     'Assets minus liabilities over all balances in minor units, read once a minute: must be 0',
@@ -82,10 +78,10 @@ export function measureBooks(metrics: Gauges, pool: Pool): void {
   metrics.gauge(
     'books_findings',
     'Rules violated according to the last verification: must be 0. Omitted before the first one',
-    async () => (await ended())?.findings.length,
+    async () => (await verification())?.findings.length,
   );
   metrics.gauge('books_verified_age_seconds', 'Time since that verification ended', async () => {
-    const ended_at = (await ended())?.ended_at;
+    const ended_at = (await verification())?.ended_at;
     return ended_at == null ? undefined : (Date.now() - Date.parse(ended_at)) / 1000;
   });
   const withoutTotals = kept(() => readWithoutTotals(pool), askedOnceMs);

@@ -660,7 +660,7 @@ describe('Holds: staff', () => {
     expect(await recorded(transaction?.transaction_id ?? '', 'capture_hold')).toMatchObject({
       actor,
       outcome: 'success',
-      details: { hold_id, amount: '4', final: false },
+      details: { hold_id, amount: '4.00', final: false },
     });
     expect(await recorded(hold_id, 'release_hold')).toMatchObject({ actor, outcome: 'success' });
     expect(await recorded(hold_id, 'get_hold')).toMatchObject({ actor });

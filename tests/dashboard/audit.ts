@@ -65,7 +65,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('is filtered by a click and by day, and shows names of keys to those who may see keys', async () => {
+    it('is filtered by a click and by day, and shows names of persons and keys', async () => {
       const { page, complaints } = await as('admin');
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'Create a client' }).first().click();

@@ -92,11 +92,13 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         ]).toEqual([99.5, 600.5, 320]);
         const results = await (await context.request.get(`${url}/results.csv`)).text();
         const lines = results.trimEnd().split('\r\n');
-        expect(lines).toHaveLength(4);
+        // One line of names, three payments, and the five lines that were not sent.
+        expect(lines).toHaveLength(9);
         expect(lines[1]).toContain(
           `"2","Posted","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
         );
-        expect(lines[3]).toContain(
+        expect(lines[3]).toContain('"4","Never sent"');
+        expect(lines[6]).toContain(
           `"7","Posted","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
         );
         const [posted] = await readTransactions(ada.account_id);

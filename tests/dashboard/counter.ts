@@ -78,7 +78,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
             ['Bank’s', 'customer'],
           ].map(([copy, signer]) =>
             expect.stringMatching(
-              new RegExp(`^Core Banking, ${copy} copy\\s+Deposit\\s+Posted\\s[\\s\\S]*Signature of the ${signer}$`),
+              new RegExp(`^Core Banking, ${copy} copy\\s+Deposit\\s[\\s\\S]*Signature of the ${signer}$`),
             ),
           ),
         );

@@ -44,7 +44,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       const leading = await Promise.all(
         (await rows[0]?.locator('.leading').all())?.map((cell) => cell.boundingBox()) ?? [],
       );
-      expect(leading.map((box) => box?.y)).toEqual([leading[0]?.y, leading[0]?.y]);
+      expect(new Set(leading.map((box) => box?.y)).size).toBe(1);
       await expectFine(page, `list-phone${path.replace('/', '-')}`);
       expect(complaints).toEqual([]);
     });
@@ -60,9 +60,9 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await page.goto(ui(`/accounts/${account.account_id}`));
       const movements = page.getByRole('region', { name: 'Latest movements' }).locator('tbody tr');
       expect(plain(await movements.nth(0).innerText())).toMatch(
-        new RegExp(`Transfer to Wilhelmina-Alexandra (Fitz){12}, ${other.account_number}\\s+2\\.50\\s+97\\.50`),
+        new RegExp(`Transfer to Wilhelmina-Alexandra (Fitz){12}, ${other.account_number}\\s[^]*\\s2\\.50\\s+97\\.50`),
       );
-      expect(plain(await movements.nth(1).innerText())).toMatch(/Deposit\s+Initial deposit\s+100\.00\s+100\.00/);
+      expect(plain(await movements.nth(1).innerText())).toMatch(/Deposit\s+Initial deposit\s[^]*\s100\.00\s+100\.00/);
       const left = await page.getByRole('region', { name: 'The account' }).boundingBox();
       const right = await movements.first().boundingBox();
       expect(right?.x ?? 0).toBeGreaterThan((left?.x ?? 0) + (left?.width ?? 0));

@@ -426,8 +426,8 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/accounts/commands/inbox.ts',
-        find: 'do update set reply = c.reply',
-        replace: 'do update set reply = null',
+        find: 'do update set repeats = c.repeats + 1',
+        replace: 'do update set repeats = c.repeats + 1, reply = null',
       },
     ],
     tests: 'services/accounts',

@@ -295,14 +295,15 @@ export function table<Row>(
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
-  // On a narrow screen a row is a card. Its first line has the first column and the first number, or the next text.
+  const isState = (shown: Html | string) => typeof shown !== 'string' && shown.text.includes('class="pill');
+  // On a narrow screen a row is a card. Its first line has the first column, and the first number or state.
   const showRow = (row: Row) => {
     const cells = columns.map((column) => {
       const shown = column.show(row);
       return { ...column, shown, isEmpty: isBlank(shown) };
     });
     const [first, ...rest] = cells.filter(({ isEmpty, isMinor }) => !isEmpty && isMinor !== true);
-    const leading = [first, rest.find(({ isNumber }) => isNumber === true) ?? rest[0]];
+    const leading = [first, rest.find(({ isNumber, shown }) => isNumber === true || isState(shown))];
     const shown = cells.map((cell) => {
       const classes = [cell.isNumber === true && 'number', cell.way, leading.includes(cell) && 'leading']
         .filter(Boolean)

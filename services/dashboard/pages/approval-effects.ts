@@ -108,14 +108,10 @@ async function findDone(visit: PageRequest, approval: Approval): Promise<ShownCh
   const id = idIn(request.path);
   switch (request.operation) {
     case 'change_account_status': {
-      const status = await of(
-        visit,
-        id,
-        await read<Account>(visit, `/accounts/${id}`),
-        null,
-        String(request.body['status']),
-      );
-      return [status, ...(await describeReason(visit, id, request.body, decided_at ?? expires_at))];
+      const last = await readTransition(visit, id, decided_at ?? expires_at);
+      const account = await read<Account>(visit, `/accounts/${id}`);
+      const status = await of(visit, id, account, last?.to_status ?? null, String(request.body['status']));
+      return [status, ...(await describeReason(visit, last, request.body))];
     }
     case 'set_account_limits':
       return describeLimits(visit, id, request.body, await readReplaced(visit, id, approval));
@@ -133,7 +129,7 @@ async function findChanges(visit: PageRequest, { operation, path, body }: Approv
     case 'change_account_status': {
       const account = await read<Account>(visit, `/accounts/${id}`);
       const status = await of(visit, id, account, account?.status ?? null, String(body['status']));
-      return [status, ...(await describeReason(visit, id, body))];
+      return [status, ...(await describeReason(visit, await readTransition(visit, id), body))];
     }
     case 'open_account':
       return [
@@ -246,13 +242,18 @@ async function movements(visit: PageRequest, { amount, currency, isHeld = false,
   };
 }
 
-/**
- * Why the account has its status, who gave it that and when; and why it is to have another. `until`: of a request that was
- * decided then, the status that it had before.
- */
-async function describeReason(visit: PageRequest, id: string, body: Body, until?: string): Promise<ShownChange[]> {
+/** The last change of the account's status, or of those before `until` if a request was decided then. */
+async function readTransition(visit: PageRequest, id: string, until?: string): Promise<StatusTransition | undefined> {
   const history = await read<StatusTransition[]>(visit, `/accounts/${id}/status-transitions?limit=${until ? 100 : 1}`);
-  const last = history?.find(({ created_at }) => until === undefined || created_at < until);
+  return history?.find(({ created_at }) => until === undefined || created_at < until);
+}
+
+/** Why the account has its status, who gave it that and when; and why it is to have another. */
+async function describeReason(
+  visit: PageRequest,
+  last: StatusTransition | undefined,
+  body: Body,
+): Promise<ShownChange[]> {
   if (last === undefined) return [];
   const names = await readActorNames(visit, [last], 'actor');
   const who = last.actor !== undefined && html`<br>${showActor(last.actor, names)}`;

@@ -429,9 +429,9 @@ function showChanges({ status, outcome }: Approval, { changes }: Effects): Html 
   const title =
     status === 'Waiting'
       ? 'What would change'
-      : outcome?.status === 'success'
-        ? 'What it changed'
-        : 'What it would have changed';
+      : outcome?.status === 'error' || status !== 'Approved'
+        ? 'What it would have changed'
+        : 'What it changed';
   const heads = status === 'Waiting' ? (['Now', 'After'] as const) : (['Before', 'After'] as const);
   return changes.length > 0 && html`<h2>${title}</h2>${changeTable(title, heads, changes)}`;
 }
@@ -495,7 +495,7 @@ function decisionForm(
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, isRequired: true, hint: 'Why you reject it; for an approval, if there is something to say.' }, fields, wrong)}
-<div class="actions"><button name="decision" value="approval" formnovalidate${isRefused && html` class="secondary"`}>Approve</button> <button name="decision" value="rejection" class="danger secondary">Reject</button></div>
+<div class="actions"><button name="decision" value="approval" formnovalidate${isRefused && html` class="secondary"`}>Approve</button> <button name="decision" value="rejection" class="danger quiet-danger">Reject</button></div>
 </form>`;
 }
 

@@ -64,7 +64,7 @@ function tiles(
   { person }: PageRequest,
   operations: Operations | undefined,
   waiting: string | undefined,
-  openDays = 0,
+  openDays: number | undefined,
 ): Html[] {
   const operationsUrl = '/admin/ui/operations';
   const unknown = { value: 'not known', about: 'no answer', tone: 'bad' } as const;
@@ -97,13 +97,13 @@ function tiles(
       about: 'events of the bank are not delivered',
       tone: 'bad',
     });
-  if (openDays > 0)
+  if (openDays !== 0)
     list.unshift({
       title: 'Days',
       href: daysUrl,
-      value: `${openDays} not closed`,
-      about: 'ended, and still open',
-      tone: 'wait',
+      ...(openDays === undefined
+        ? unknown
+        : { value: `${openDays} not closed`, about: 'ended, and still open', tone: 'wait' }),
     });
   const differences = Number(operations?.tills_different ?? 0);
   if (differences > 0)

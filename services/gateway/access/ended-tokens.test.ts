@@ -83,6 +83,17 @@ it('of two sign-ins in one second the last one published counts on all gateways'
   }
 });
 
+it('a record of a gateway before this version ends only what was issued earlier', () => {
+  const { time, make, testToken } = setUp();
+  const ended = make();
+  const [token, owner] = [testToken('a'), 'jwt:issuer|ada|dashboard'];
+  const before = new Date(time.ms).toISOString();
+  const expires_at = new Date(time.ms + 3600 * second).toISOString();
+  const { value, headers } = signed({ value: JSON.stringify({ key: owner, expires_at, before }), headers: {} });
+  ended.take(owner, Buffer.from(value), headers);
+  expect([ended.isEnded(token), ended.isEnded({ ...token, issuedMs: token.issuedMs - second })]).toEqual([false, true]);
+});
+
 it('a token is ended here although the broker does not accept the message', async () => {
   const { make, testToken } = setUp(() => Promise.reject(new Error('away')));
   const ended = make();

@@ -44,7 +44,7 @@ export function createEndedTokens({
   };
   const isEndedBy = (key: string, { id, issuedMs }: AccessToken): boolean => {
     const { beforeMs = -Infinity, kept } = ended.get(key) ?? {};
-    return issuedMs < beforeMs || (issuedMs === beforeMs && id !== kept);
+    return issuedMs < beforeMs || (issuedMs === beforeMs && kept !== undefined && id !== kept);
   };
   const publish = async (key: string, message: Omit<z.input<typeof endedTokenSchema>, 'key'>): Promise<void> => {
     await publisher.publish(

@@ -73,7 +73,8 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
     } catch (error) {
       if (isRefused(error)) return notSent;
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
-      logger.warn({ err: error, message: name, ...idsForLog(message.headers), stage }, 'no reply');
+      if (stage !== 'not_sent')
+        logger.warn({ err: error, message: name, ...idsForLog(message.headers), stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
       leave(isAnswered);

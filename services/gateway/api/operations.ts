@@ -44,11 +44,11 @@ export function answered<T>(outcome: Outcome<T>): T | undefined {
 
 /**
  * Combines the ledger's check of the books and accounts' check of the audit, if they belong to the same
- * verification. Pure.
+ * verification. A broken audit stays in sight until it has been checked again, although the books are checked daily. Pure.
  */
 export function combineChecks(books: Check, audit: Check | null | undefined): Verification {
-  if (audit?.verification_id !== books.verification_id || audit.state === 'interrupted')
-    return { ...books, covers: ['books'] };
+  const isOther = audit?.verification_id !== books.verification_id && audit?.state !== 'broken';
+  if (!audit || isOther || audit.state === 'interrupted') return { ...books, covers: ['books'] };
   const findings = [...books.findings, ...audit.findings];
   const ended_at =
     books.ended_at === null || audit.ended_at === null ? null : ([books.ended_at, audit.ended_at].sort()[1] ?? null);

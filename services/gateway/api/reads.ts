@@ -3,7 +3,7 @@ import { bucketForKey, bucketOfId, isId, kindFromField } from '#libs/contracts/i
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
-import { isScan, sums } from '#libs/contracts/searches.ts';
+import { isScan, isSum } from '#libs/contracts/searches.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
@@ -21,6 +21,7 @@ export interface ReadDependencies {
   consumerLag: ConsumerLag;
   /** The most expensive reads of the ledger. */
   scans: ConcurrencyLimit;
+  sums: ConcurrencyLimit;
   metrics: Pick<GatewayMetrics, 'recent'>;
   history: Pick<History, 'read'>;
   /** The country of phone numbers without country code; undefined: they are refused. */
@@ -73,13 +74,12 @@ async function ask(
   data: Record<string, unknown>,
   key: string,
   origin: Origin,
-  { forwarder, scans }: ReadDependencies,
+  { forwarder, scans, sums }: ReadDependencies,
 ): Promise<unknown> {
   const { actor, boundClientId } = origin.caller;
   const send = async () => requireData(await forwarder.query(name, data as MessageData<MessageName>, key, origin));
   if (!isScan(name, data, boundClientId)) return send();
-  // The first page of a manager shows several sums, of which one may take seconds.
-  return scans.run(sums.has(name) ? `${actor} ${name}` : actor, send);
+  return (isSum(name) ? sums : scans).run(actor, send);
 }
 
 /** A read that is a single query with the ids of the path and the parameters. */

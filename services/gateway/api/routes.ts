@@ -52,7 +52,10 @@ declare module 'fastify' {
   }
 }
 
-export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies, SignInDependencies {
+export interface RouteDependencies
+  extends Omit<ReadDependencies, 'scans' | 'sums'>,
+    CommandDependencies,
+    SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
   bodyMemoryLimit: Pick<BodyMemoryLimit, 'timed'>;
@@ -64,13 +67,17 @@ export type HandlerDependencies = RouteDependencies & ReadDependencies & { accep
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 const maxScans = 2;
-const tooManyScans = `at most ${maxScans} searches over all accounts, or sums of a kind, may run at once; retry later or filter by account_id`;
+const tooManyScans = `at most ${maxScans} searches over all accounts may run at once; retry later or filter by account_id`;
+/** The first page of a manager shows three. */
+const maxSums = 4;
+const tooManySums = `at most ${maxSums} sums over many rows may run at once; retry later`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = {
     ...given,
     scans: new ConcurrencyLimit(maxScans, tooManyScans),
+    sums: new ConcurrencyLimit(maxSums, tooManySums),
     acceptanceTimes: new FirstAcceptanceTimes(),
   };
   const planners = createPlanners(deps);

@@ -61,8 +61,14 @@ test.each<[string, Check, Check | null | undefined, object]>([
   [
     'the audit was checked for another one',
     books,
-    { ...audit, verification_id: 'ver_2', findings: [finding('audit')] },
+    { ...audit, verification_id: 'ver_2' },
     { covers: ['books'], state: 'passed', findings: [] },
+  ],
+  [
+    'the audit was found broken by an earlier one',
+    books,
+    { ...audit, verification_id: 'ver_0', state: 'broken', findings: [finding('audit')] },
+    { ...both, state: 'broken', findings: [finding('audit')] },
   ],
 ])('%s', (_, ofBooks, ofAudit, expected) => {
   expect(combineChecks(ofBooks, ofAudit)).toMatchObject(expected);

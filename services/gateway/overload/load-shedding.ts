@@ -60,12 +60,14 @@ export class Shed extends Refused {}
 
 // The errors are created once, because under overload every microsecond of a refusal matters.
 const overloaded = new Shed(unavailableBecause('too many requests at once'));
-const wrongClock = new Shed(unavailableBecause("this gateway's clock or time zone is wrong"));
+const unsafe = new Shed(
+  unavailableBecause("this gateway's clock, its time zone, or what it knows of ended credentials is wrong"),
+);
 
 /**
  * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12), and while
- * the clock or the time zone is wrong, by which credentials and value dates would be refused or accepted wrongly.
- * `now`: in ms of a monotonic clock.
+ * credentials or value dates would be refused or accepted wrongly: `clock` checks the clock, the time zone, and whether this
+ * process reads which credentials have ended. `now`: in ms of a monotonic clock.
  */
 export function createLoadShedding(
   clock: Pick<Clock, 'check'>,
@@ -95,7 +97,7 @@ export function createLoadShedding(
       const reason = reasonFor(request.routeOptions.config.endpoint);
       if (reason === undefined) return undefined;
       metrics.shed(reason);
-      return reason === 'clock' ? wrongClock : overloaded;
+      return reason === 'clock' ? unsafe : overloaded;
     },
     /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
     enter(topic: TopicName) {

@@ -34,8 +34,9 @@ export async function lockTills(client: Queries, commands: SingleCommand[]): Pro
     client.query({
       name: isAlone ? 'queue_alone_for_tills' : 'queue_for_tills',
       text: `select pg_advisory_xact_lock${isAlone ? '' : '_shared'}(key) from (
-        select distinct hashtextextended('till of ' || actor, 0) as key from unnest($1::text[]) as actor order by key) as keys`,
-      values: [actors],
+        select hashtextextended('till of ' || actor, 0) as key
+        from (select unnest($1::text[]) union select actor from tills where till_id = any($2::uuid[])) as of_till (actor) order by key) as keys`,
+      values: [actors, uuids(closed)],
     }),
     client.query<TillRow>({
       name: isAlone ? 'lock_tills' : 'share_tills',

@@ -16,17 +16,20 @@ export interface DailyCheckOptions {
   timeZone: string;
   /** True in one ledger: the one with the active relay. */
   isOnDuty: () => boolean;
-  /** Returns the bank's time in ms since 1970. */
-  now: () => number;
+  /** Returns the database's time in ms since 1970, with which the times of checks are stored. */
+  now: () => Promise<number>;
   logger: Logger;
 }
 
 const lookEveryMs = 30_000;
 const hourMs = 3_600_000;
+/** What is interrupted again and again is for people (BankBooksUnchecked): a check costs as much as the bank is large. */
+const repeatedForMs = 6 * hourMs;
 
 /**
  * Checks the books once a day, as a person may at any time. If no check has begun since that time of day, because no ledger
- * ran or the bank is new, one begins at once. One that was interrupted is repeated an hour after it began.
+ * ran or the bank is new, one begins at once. One that was interrupted is repeated an
+ * hour later, until six hours after that time.
  */
 export function createDailyCheck({
   verifier,
@@ -40,8 +43,11 @@ export function createDailyCheck({
   const isDue = async (): Promise<boolean> => {
     const last = await readLastVerification(reads);
     if (last === null) return true;
-    const isBroken = last.state === 'interrupted' && now() - Date.parse(last.started_at) > hourMs;
-    return isBroken || Date.parse(last.started_at) < lastTimeOf(timeZone, at, now());
+    const time = await now();
+    const dueAt = lastTimeOf(timeZone, at, time);
+    if (Date.parse(last.started_at) < dueAt) return true;
+    const pausedMs = time - Date.parse(last.ended_at ?? last.started_at);
+    return last.state === 'interrupted' && pausedMs > hourMs && time - dueAt < repeatedForMs;
   };
   const check = async (): Promise<false> => {
     if (at === 'none' || !isOnDuty() || !(await isDue())) return false;
@@ -50,7 +56,7 @@ export function createDailyCheck({
       message_id: verification_id,
       type: messageType('verify_books'),
       source: source.ledger,
-      time: new Date(now()).toISOString(),
+      time: new Date(await now()).toISOString(),
       subject: verification_id,
       request_id: verification_id,
       actor: 'system',

@@ -112,7 +112,7 @@ it('begins by itself once after each time of the day, on one ledger, and an hour
       at,
       timeZone: 'UTC',
       isOnDuty: () => isOnDuty,
-      now: () => now,
+      now: async () => now,
       logger: silent,
     });
     check.start();
@@ -138,6 +138,9 @@ it('begins by itself once after each time of the day, on one ledger, and an hour
   expect(await started()).toBe(before + 1);
   await ledger.owner.query(`update verifications set ended_at = null, findings = null ${set}`);
   now = three + hourMs - 1;
+  await look();
+  expect(await started()).toBe(before + 1);
+  now = three + 6 * hourMs;
   await look();
   expect(await started()).toBe(before + 1);
   now = three + hourMs + 1;
