@@ -103,7 +103,7 @@ describe('formats of pages', () => {
   it.each([
     [['Hedda', 'Savings', '', '5.00'], 'number', ['Hedda', '5.00']],
     [['Hedda', 'Savings', '4.00', '5.00'], 'number', ['Hedda', '4.00']],
-    [['Hedda', '', 'Active', 'x'], 'text', ['Hedda', 'Active']],
+    [['Hedda', '', 'Active', 'x'], 'text', ['Hedda']],
   ] as const)('the card of %j, the last two a %s, begins with %j', (row, kind, leading) => {
     const columns = row.map((_, index) => ({
       title: 'x',
