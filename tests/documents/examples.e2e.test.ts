@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -13,6 +14,7 @@ import { have } from '../support/programs.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Runs the examples as readers start them, against a busy bank. The statement builder is also killed. */
+const run = promisify(execFile);
 const world = useBank();
 const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
@@ -172,7 +174,8 @@ describe.concurrent('examples', () => {
     async () => {
       const jars = mkdtempSync(join(tmpdir(), 'java-example-'));
       const copy = ['-f', 'examples/java/pom.xml', 'dependency:copy-dependencies', `-DoutputDirectory=${jars}`];
-      execFileSync('mvn', ['-B', '-q', '-ntp', ...copy], { cwd: root, timeout: 120_000 });
+      // Not synchronously: the tests beside it wait for answers.
+      await run('mvn', ['-B', '-q', '-ntp', ...copy], { cwd: root, timeout: 120_000 });
       const java = new Example('java', ['-cp', join(jars, '*'), 'examples/java/Consumer.java']);
       const completed = (
         await Promise.all(
