@@ -57,29 +57,23 @@ function toCheck({ verification_id, findings, is_held, ...row }: VerificationRow
   };
 }
 
-/** Returns the verification that started last, or null if there has been none. */
-export async function readLastVerification(pool: Pool): Promise<Check | null> {
-  const { rows } = await pool.query<VerificationRow>(
-    `select ${columns} from verifications order by started_at desc limit 1`,
-  );
+/** Returns the first verification that `rest` of the query selects, or null if it selects none. */
+async function readOne(pool: Pool, rest: string, values: unknown[] = []): Promise<Check | null> {
+  const { rows } = await pool.query<VerificationRow>(`select ${columns} from verifications ${rest}`, values);
   return rows[0] ? toCheck(rows[0]) : null;
 }
+
+const lastFirst = 'order by started_at desc limit 1';
+
+/** Returns the verification that started last, or null if there has been none. */
+export const readLastVerification = (pool: Pool): Promise<Check | null> => readOne(pool, lastFirst);
 
 /** Returns the result of the last verification that came to one, or null if none has. */
-export async function readLastResult(pool: Pool): Promise<Check | null> {
-  const { rows } = await pool.query<VerificationRow>(
-    `select ${columns} from verifications where findings is not null order by started_at desc limit 1`,
-  );
-  return rows[0] ? toCheck(rows[0]) : null;
-}
+export const readLastResult = (pool: Pool): Promise<Check | null> =>
+  readOne(pool, `where findings is not null ${lastFirst}`);
 
-async function readVerification(pool: Pool, id: string): Promise<Check | undefined> {
-  const { rows } = await pool.query<VerificationRow>(
-    `select ${columns} from verifications where verification_id = $1`,
-    [idBits(id)],
-  );
-  return rows[0] && toCheck(rows[0]);
-}
+const readVerification = (pool: Pool, id: string): Promise<Check | null> =>
+  readOne(pool, 'where verification_id = $1', [idBits(id)]);
 
 export interface Verifier {
   /**

@@ -47,8 +47,8 @@ export function answered<T>(outcome: Outcome<T>): T | undefined {
  * verification. A broken audit stays in sight until it has been checked again, although the books are checked daily. Pure.
  */
 export function combineChecks(books: Check, audit: Check | null | undefined): Verification {
-  const isOther = audit?.verification_id !== books.verification_id && audit?.state !== 'broken';
-  if (!audit || isOther || audit.state === 'interrupted') return { ...books, covers: ['books'] };
+  const isSame = audit?.verification_id === books.verification_id && audit.state !== 'interrupted';
+  if (!audit || !(isSame || audit.state === 'broken')) return { ...books, covers: ['books'] };
   const findings = [...books.findings, ...audit.findings];
   const ended_at =
     books.ended_at === null || audit.ended_at === null ? null : ([books.ended_at, audit.ended_at].sort()[1] ?? null);

@@ -28,8 +28,8 @@ const repeatedForMs = 6 * hourMs;
 
 /**
  * Checks the books once a day, as a person may at any time. If no check has begun since that time of day, because no ledger
- * ran or the bank is new, one begins at once. One that was interrupted is repeated an
- * hour later, until six hours after that time.
+ * ran or the bank is new, one begins at once. One that was interrupted is repeated an hour later, until six
+ * hours after that time.
  */
 export function createDailyCheck({
   verifier,
