@@ -42,17 +42,14 @@ const url = `/accounts/${ids.account}/statement`;
 const asPage = { accept: 'text/html' };
 
 /** A bank whose account has three entries on two pages; the client is a company. */
-function bank(count = 3) {
+function bank(count = 3, account_number = 'SAV-1234567897') {
+  const item = (from: number, to: number) => ({ ...page(from, to, count), account_number });
   return testApp(({ name, data }) => {
     if (name === 'get_account') return ok(samples.master);
     if (name === 'get_client')
       return ok({ ...samples.client, company_name: 'Baraka Traders', address: 'Moi Road\nNairobi' });
     if (name !== 'get_statement') return refused('internal_error');
-    return ok(
-      data['after'] === undefined
-        ? { item: page(1, 3, count), next: { at: '', id: '2.4' } }
-        : { item: page(3, 4, count) },
-    );
+    return ok(data['after'] === undefined ? { item: item(1, 3), next: { at: '', id: '2.4' } } : { item: item(3, 4) });
   });
 }
 
@@ -93,11 +90,7 @@ test.each([
   // The balance of a loan is what is owed.
   ['LOA-1234567897', 'Lent 30.00 USD Paid off 0.00 USD', 'Details Paid off Lent Balance'],
 ])('the page names the movements of %s', async (account_number, totals, columns) => {
-  const { app, keyHeader } = await testApp(({ name }) => {
-    if (name === 'get_account') return ok(samples.master);
-    if (name === 'get_client') return ok(samples.client);
-    return ok({ item: { ...page(1, 4, 3), account_number } });
-  });
+  const { app, keyHeader } = await bank(3, account_number);
   const { payload } = await app.inject({ url, headers: { ...keyHeader(), ...asPage } });
   const text = visibleText(payload);
   expect(text).toContain(totals);
