@@ -36,6 +36,7 @@ export const numberPrefixes: Record<AccountType, string> = {
   Current: 'CUR',
   Loan: 'LOA',
 };
+export const isLoanNumber = (accountNumber: string): boolean => accountNumber.startsWith(`${numberPrefixes.Loan}-`);
 
 /** An account without its balance, which only the ledger knows. */
 const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });

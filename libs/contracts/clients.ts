@@ -69,6 +69,10 @@ export const clientSchema = z
   .meta({ id: 'Client' });
 export type Client = z.infer<typeof clientSchema>;
 
+/** Returns the name by which people know the client. Pure. */
+export const clientName = (client: Client): string =>
+  client.client_type === 'Corporate' ? client.company_name : `${client.first_name} ${client.last_name}`;
+
 const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
 
 const clientNames = {

@@ -1,3 +1,4 @@
+import { isLoanNumber } from '#libs/contracts/accounts.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts';
@@ -149,7 +150,7 @@ export interface MovedWord {
 
 /** How movements of an account are called. The balance of a loan is what is owed: neither way is a gain of the customer. */
 export const movedWords = (accountNumber: string): { debit: MovedWord; credit: MovedWord } =>
-  accountNumber.startsWith('LOA-')
+  isLoanNumber(accountNumber)
     ? { debit: { title: 'Paid off' }, credit: { title: 'Lent' } }
     : { debit: { title: 'Out', way: 'out' }, credit: { title: 'In', way: 'in' } };
 
@@ -168,7 +169,6 @@ export function movementTitle(
   if (entry.counterparty_account_id === undefined) return title;
   // A loan is only repaid, which debits it. A reversal has the opposite direction of what it reverses.
   const isFrom =
-    accountNumber.startsWith('LOA-') ||
-    (entry.direction === 'credit') !== (entry.reverses_transaction_id !== undefined);
+    isLoanNumber(accountNumber) || (entry.direction === 'credit') !== (entry.reverses_transaction_id !== undefined);
   return `${title} ${isFrom ? 'from' : 'to'}`;
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { freezeReason, type StatusTransition } from '#libs/contracts/account-status.ts';
 import { type Account, accountType } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import type { Entry } from '#libs/contracts/entries.ts';
 import { currencies, withdrawnOn } from '#libs/contracts/money.ts';
 import type { EntryLine } from '#libs/contracts/statements.ts';
@@ -35,7 +35,6 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
-import { clientName } from './client-views.ts';
 import { kindsFor, showReversed } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';

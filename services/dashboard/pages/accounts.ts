@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { StatusTransition } from '#libs/contracts/account-status.ts';
 import { type Account, accountStatus, accountType } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { currencies, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
@@ -46,7 +46,6 @@ import {
   statusForm,
   whyText,
 } from './account-views.ts';
-import { clientName } from './client-views.ts';
 import { counterScopes, counterUrl } from './counter-views.ts';
 import { holdsOn } from './holds.ts';
 import { limitsOn } from './limits.ts';

@@ -1,6 +1,6 @@
 import type { Account } from '#libs/contracts/accounts.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
@@ -10,7 +10,6 @@ import { inTurns, known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { readNamed } from '../html/owners.ts';
 import { idLink } from '../html/show.ts';
-import { clientName } from './client-views.ts';
 
 /** The accounts, customers, and amounts that approvals are about, as far as the person may see them. */
 

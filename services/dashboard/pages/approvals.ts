@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { type Approval, approvalActions, approvalLifetimeMs, approvalStatus } from '#libs/contracts/approvals.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import { amountText, bankName } from '#libs/service/formats.ts';
@@ -49,7 +50,6 @@ import {
   withNumbers,
 } from './approval-subjects.ts';
 import { actionWords } from './approval-words.ts';
-import { clientName } from './client-views.ts';
 import { counterScopes, counterUrl } from './counter-views.ts';
 import { daysUrl, showMeaning } from './days.ts';
 import { notesAbout } from './notes.ts';

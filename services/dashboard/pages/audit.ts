@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditActor, AuditRecord } from '#libs/contracts/audit.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { subjectsIn } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -20,7 +21,6 @@ import {
   recordText,
   recordTitle,
 } from './audit-words.ts';
-import { clientName } from './client-views.ts';
 
 const url = '/admin/ui/audit';
 

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Account } from '#libs/contracts/accounts.ts';
 import { type Batch, type BatchSummary, batchMode } from '#libs/contracts/batches.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
 import { NumberText, plainMoney } from '#libs/contracts/money.ts';
@@ -37,7 +38,6 @@ import {
   toOmitted,
   unknownBatch,
 } from './batch-views.ts';
-import { clientName } from './client-views.ts';
 import { createSealed, isUnknown } from './confirmation.ts';
 import { explainRefusal } from './counter-instructions.ts';
 import { readRules } from './needs-approval.ts';

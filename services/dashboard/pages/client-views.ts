@@ -1,4 +1,4 @@
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
@@ -20,10 +20,6 @@ import {
 /** The client pages. */
 
 const url = '/admin/ui/clients';
-
-export function clientName(client: Client): string {
-  return client.client_type === 'Corporate' ? client.company_name : `${client.first_name} ${client.last_name}`;
-}
 
 /** The address in its lines. */
 export const showAddress = ({ address }: Client): Html | null =>

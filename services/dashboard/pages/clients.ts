@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
-import { type Client, isContact } from '#libs/contracts/clients.ts';
+import { type Client, clientName, isContact } from '#libs/contracts/clients.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
@@ -17,7 +17,6 @@ import {
   clientFacts,
   clientForm,
   clientLine,
-  clientName,
   clientTable,
   correctableFields,
   correctionForm,

@@ -1,5 +1,5 @@
 import type { Account } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
@@ -38,7 +38,6 @@ import {
   toned,
 } from '../html/show.ts';
 import { amountInWords } from '../html/words.ts';
-import { clientName } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import {
   availableBalance,

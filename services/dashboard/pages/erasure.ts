@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import type { Erasure } from '#libs/contracts/erasure.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -10,7 +10,6 @@ import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsOwnedBy, readAccountNumbers } from '../html/owners.ts';
 import { facts, idLink, notice, numeric, pill, showFullTime, showTime, table } from '../html/show.ts';
-import { clientName } from './client-views.ts';
 import { addTask } from './tasks.ts';
 
 /** The pages of the erasure of a client: what it deletes permanently, what prevents it, the summary, and the result. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { type Hold, holdStatus } from '#libs/contracts/holds.ts';
 import { plainMoney } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
@@ -27,7 +28,6 @@ import {
   toned,
 } from '../html/show.ts';
 import { addPart } from './account-views.ts';
-import { clientName } from './client-views.ts';
 import { availableBalance } from './counter-instructions.ts';
 import { addTask, amountChange } from './tasks.ts';
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { clientName } from '#libs/contracts/clients.ts';
 import { subjectsIn } from '#libs/contracts/ids.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
@@ -10,7 +11,6 @@ import { type Fact, facts, fieldWords, idLink, notice } from '../html/show.ts';
 import { type Cookies, maxSealedLength } from '../session/cookies.ts';
 import { createSealer } from '../session/seal.ts';
 import type { Session } from '../session/session.ts';
-import { clientName } from './client-views.ts';
 
 /**
  * Keeps a form that was sent after its session had ended. The form is not executed; the person gets it back

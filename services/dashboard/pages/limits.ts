@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { allowsMore, type LimitName } from '#libs/contracts/limits.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { amountText } from '#libs/service/formats.ts';
@@ -21,7 +22,6 @@ import type { PageRequest, PageResult } from '../html/frame.ts';
 import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice } from '../html/show.ts';
 import { accountFacts, accountHeading, accountLine, accountParts } from './account-views.ts';
-import { clientName } from './client-views.ts';
 import { availableBalance } from './counter-instructions.ts';
 import { needsApproval } from './needs-approval.ts';
 import { addTask } from './tasks.ts';

@@ -1,6 +1,6 @@
+import { clientName } from '#libs/contracts/clients.ts';
 import type { PageRequest } from '../html/frame.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
-import { clientName } from './client-views.ts';
 
 /** The accounts and customers of postings, for files that people read. */
 

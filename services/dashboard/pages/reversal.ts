@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account } from '#libs/contracts/accounts.ts';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, fullTimeText, transactionTitle } from '#libs/service/formats.ts';
@@ -11,7 +11,6 @@ import type { PageRequest, PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { readOwnedAccount } from '../html/owners.ts';
 import { idLink, notice } from '../html/show.ts';
-import { clientName } from './client-views.ts';
 import { availableBalance, refusalText } from './counter-instructions.ts';
 import { addTask, amountChange, type Change, consequences, type Entered } from './tasks.ts';
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Client } from '#libs/contracts/clients.ts';
+import { type Client, clientName } from '#libs/contracts/clients.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { plusDays } from '#libs/contracts/times.ts';
 import { amountText, bankDay, dayText, endOfDay, movedWords, startOfDay, zoneText } from '#libs/service/formats.ts';
@@ -11,7 +11,7 @@ import { readOwnedAccount } from '../html/owners.ts';
 import { desk, facts, notice, showTime } from '../html/show.ts';
 import { accountHeading, accountLine, accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
-import { clientName, showAddress } from './client-views.ts';
+import { showAddress } from './client-views.ts';
 import { addParties, type WithParties } from './parties.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */

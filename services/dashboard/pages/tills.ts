@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
@@ -33,7 +34,6 @@ import {
 } from '../html/show.ts';
 import { bringsCash, clientsOf, type Money, moneyOf, readSubjects, type Subjects } from './approval-subjects.ts';
 import { summarize } from './approvals.ts';
-import { clientName } from './client-views.ts';
 
 /** Tills: opened and closed with a count, printed, and listed. */
 

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { clientName } from '#libs/contracts/clients.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import { currencies, plainMoney } from '#libs/contracts/money.ts';
 import type { Timeline } from '#libs/contracts/timeline.ts';
@@ -39,7 +40,6 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
-import { clientName } from './client-views.ts';
 import { refusalText, showReversed } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { type MadeBy, makerFacts, readMaker } from './made-by.ts';

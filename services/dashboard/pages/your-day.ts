@@ -1,4 +1,5 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import { bankDay, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -9,7 +10,6 @@ import { accountsBy, readClients } from '../html/owners.ts';
 import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table } from '../html/show.ts';
 import { clientsOf, readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
-import { clientName } from './client-views.ts';
 import { counterUrl } from './counter-views.ts';
 import { showYourTill } from './tills.ts';
 import { transactionsUrl } from './transactions.ts';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import Builder from 'fast-xml-builder';
+import { isLoanNumber } from '#libs/contracts/accounts.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { bankName, bankTime, endOfDay, startOfDay } from '#libs/service/formats.ts';
@@ -40,7 +41,7 @@ const accountTypes = new Map([
   ['CUR', 'CACC'],
   ['LOA', 'LOAN'],
 ]);
-const isLoan = ({ account_number }: Statement): boolean => account_number.startsWith('LOA-');
+const isLoan = ({ account_number }: Statement): boolean => isLoanNumber(account_number);
 
 /** Returns the text before the entries. */
 export const camtStart = (about: CamtStatement): string => `<?xml version="1.0" encoding="UTF-8"?>

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import type { Client } from '#libs/contracts/clients.ts';
+import { clientName } from '#libs/contracts/clients.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -138,11 +138,8 @@ async function readHolder(account_id: string, origin: Origin, forwarder: Forward
   if (!origin.caller.scopes.has('clients:read')) return [];
   const { client_id } = requireData(await forwarder.query('get_account', { account_id }, account_id, patient(origin)));
   const client = requireData(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
-  return [nameOf(client), ...(client.address ?? '').split('\n').filter((line) => line !== '')];
+  return [clientName(client), ...(client.address ?? '').split('\n').filter((line) => line !== '')];
 }
-
-const nameOf = (client: Client): string =>
-  client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
 
 /** The maximum number of ids in one query. */
 const mostAtOnce = 100;
@@ -168,7 +165,7 @@ async function readPayees(
     const clients = requireData(
       await forwarder.query('list_clients', { client_ids, ...page }, origin.requestId, patient(origin)),
     ).items;
-    const byId = new Map(clients.map((client) => [client.client_id, nameOf(client)]));
+    const byId = new Map(clients.map((client) => [client.client_id, clientName(client)]));
     for (const { account_id, client_id } of accounts) {
       const name = byId.get(client_id);
       if (name !== undefined) names.set(account_id, name);
