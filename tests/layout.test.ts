@@ -141,7 +141,7 @@ describe('layout', () => {
       everything.filter((file) => !file.startsWith(except) && listImports(file).some((name) => pattern.test(name)));
     // The benchmark's bare contender uses kafkajs as published, without libs/kafka.
     expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual(['bench/contenders/bare.ts']);
-    expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
+    expect(importers(/^pg$/, 'libs/postgres/')).toEqual([]);
   });
 
   it('in postgres, the outbox imports the rest, which does not import it', () => {

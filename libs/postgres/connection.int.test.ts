@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkDatabase } from './check.ts';
-import { lastMigration, migrate } from './migrate.ts';
+import { knownMigrations, type Migration, migrate } from './migrate.ts';
 import { createPool, type Pool, type PoolOptions } from './pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from './test/test-database.ts';
 
@@ -74,25 +74,33 @@ test("a commit waits for the standby, whatever the role's setting", async () => 
   );
 });
 
-test('a schema older than the code is rejected, a newer one is accepted', async () => {
-  const migration = lastMigration(migrations);
-  expect([migration, await tryOne({ migration })]).toEqual(['0001-first', 'taken']);
-  expect(await tryOne({ migration: '0002-second' })).toMatch(
+test('a schema older than the code, or made by other files, is rejected, a newer one is accepted', async () => {
+  const older = knownMigrations({ dir: migrations });
+  expect([older.map(({ name }) => name), await tryOne({ migrations: older })]).toEqual([
+    ['outbox', '0001-first'],
+    'taken',
+  ]);
+  writeFileSync(join(migrations, '0002-second.sql'), 'alter table t add column v int;');
+  const newer = knownMigrations({ dir: migrations });
+  expect(await tryOne({ migrations: newer })).toMatch(
     /schema app is older than this version: migration 0002-second is missing/,
   );
-  writeFileSync(join(migrations, '0002-second.sql'), 'alter table t add column v int;');
-  expect(lastMigration(migrations)).toBe('0002-second');
   await migrateNow();
-  expect([await tryOne({ migration: '0002-second' }), await tryOne({ migration })]).toEqual(['taken', 'taken']);
+  expect([await tryOne({ migrations: newer }), await tryOne({ migrations: older })]).toEqual(['taken', 'taken']);
+  const [outbox, first] = older as [Migration, Migration];
+  expect(await tryOne({ migrations: [outbox, { ...first, checksum: outbox.checksum }] })).toMatch(
+    /schema app was made by another version: its migration 0001-first is another file/,
+  );
 });
 
 test('a schema whose migrations the service cannot read counts as older', async () => {
+  const known = { migrations: knownMigrations({ dir: migrations }) };
   await withPool({ url: database.url }, (owner) =>
     owner.query(`revoke select on app.migrations from ${database.name}_role`),
   );
-  expect(await tryOne({ migration: '0002-second' })).toMatch(/migrations of schema app cannot be read/);
+  expect(await tryOne(known)).toMatch(/migrations of schema app cannot be read/);
   await migrateNow();
-  expect(await tryOne({ migration: '0002-second' })).toBe('taken');
+  expect(await tryOne(known)).toBe('taken');
 });
 
 const ignored = 'extra_float_digits,options,statement_timeout,lock_timeout,idle_in_transaction_session_timeout';

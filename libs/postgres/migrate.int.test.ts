@@ -1,8 +1,8 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { MigrateOptions } from './migrate.ts';
 import { migrate } from './migrate.ts';
 import type { Pool } from './pool.ts';
@@ -62,7 +62,9 @@ async function asRole(password: string, ...statements: string[]): Promise<string
 }
 
 const applied = async () =>
-  (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
+  (await owner.query<{ name: string }>("select name from migrations where name <> 'outbox' order by id")).rows.map(
+    (row) => row.name,
+  );
 
 test('three concurrent runs on an empty database migrate it once, and a later run changes nothing', async () => {
   await Promise.all([migrate(options, silent), migrate(options, silent), migrate(options, silent)]);
@@ -125,6 +127,44 @@ test('other files are ignored', async () => {
   writeFileSync(join(folder, 'README.md'), 'no SQL');
   await migrate(options, silent);
   expect(await applied()).toHaveLength(2);
+});
+
+describe('a schema that other files have made is refused by name, and nothing in it is changed:', () => {
+  const advice =
+    /schema ledger was made by a development version, or by a changed file: its (\S+)\.sql is not .* rm -rf \.local; .* docs\/moving-in\.md/;
+
+  async function expectRefused(file: string): Promise<void> {
+    writeFileSync(join(folder, '0003-third.sql'), 'create table more (id int);');
+    const refused = await migrate({ ...options, role_password: 'another' }, silent).catch(String);
+    expect(advice.exec(String(refused))?.[1]).toBe(file);
+    expect(await applied()).toEqual(['0001-first', '0002-second']);
+    expect(await asRole('another', 'select 1')).toEqual(['28P01']);
+  }
+
+  test('a changed file, unless only its line ends are others', async () => {
+    await migrate(options, silent);
+    const second = join(folder, '0002-second.sql');
+    const text = readFileSync(second, 'utf8');
+    writeFileSync(second, text.replaceAll('\n', '\r\n'));
+    await migrate(options, silent);
+    writeFileSync(second, `${text}-- later`);
+    await expectRefused('0002-second');
+  });
+
+  test('a database from before checksums were recorded', async () => {
+    await migrate(options, silent);
+    await owner.query('alter table migrations drop column checksum');
+    await expectRefused('outbox');
+  });
+});
+
+test('a database with the migrations of a later release is accepted, so that a rollback can migrate', async () => {
+  const third = join(folder, '0003-third.sql');
+  writeFileSync(third, 'create table more (id int);');
+  await migrate(options, silent);
+  rmSync(third);
+  await migrate(options, silent);
+  expect(await applied()).toEqual(['0001-first', '0002-second', '0003-third']);
 });
 
 test('two services can share a database, and two databases a role', async () => {

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { runner } from 'node-pg-migrate';
+import { basename, join } from 'node:path';
 import type { Client } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -11,7 +12,7 @@ export interface Migrations {
   schema: string;
   /** The folder of migrations: numbered .sql files (0001-name.sql), each run once, in order, in its own transaction. */
   dir: string;
-  /** SQL files of tables that several schemas have. Like outbox.sql, they run before the migrations, every time. */
+  /** SQL files of tables that several schemas have. Like outbox.sql, they run before the other files. */
   shared?: readonly URL[];
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
@@ -42,14 +43,30 @@ export type MigrateOptions = MigrationTarget & Migrations;
  */
 export const readerRole = (role: string): string => `${role.slice(0, 56)}_reader`;
 
-/** Returns the name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
-export function lastMigration(dir: string): string {
-  const last = readdirSync(dir)
+/** A file of SQL that makes or changes a schema. */
+export interface Migration {
+  /** The file's name without .sql, as it is recorded in the schema's table of migrations. */
+  name: string;
+  /** SHA-256 of the file's text with Unix line ends, in hexadecimal digits. */
+  checksum: string;
+  sql: string;
+}
+
+/** Reads the migrations of a schema that this version knows, in the order in which they run. */
+export function knownMigrations({ dir, shared = [] }: Pick<Migrations, 'dir' | 'shared'>): Migration[] {
+  const own = readdirSync(dir)
     .filter((name) => name.endsWith('.sql'))
     .sort()
-    .at(-1);
-  if (last === undefined) throw new Error(`${dir} contains no migration`);
-  return last.slice(0, -'.sql'.length);
+    .map((name) => join(dir, name));
+  if (own.length === 0) throw new Error(`${dir} contains no migration`);
+  return [outboxTables, ...shared, ...own].map((file) => {
+    const sql = readFileSync(file, 'utf8').replaceAll('\r\n', '\n');
+    return {
+      name: basename(file instanceof URL ? file.pathname : file, '.sql'),
+      checksum: createHash('sha256').update(sql).digest('hex'),
+      sql,
+    };
+  });
 }
 
 /** There is one lock per database, so migrations of two services run one after the other. */
@@ -59,14 +76,14 @@ const turnTimeoutMs = 120_000;
  * A migration that waits for a table lock blocks every later query on that table, so it must fail soon and be repeated.
  */
 const tableLockTimeoutMs = 10_000;
-const migrationsTable = 'migrations';
 /** Every schema has an outbox. */
 const outboxTables = new URL('./outbox/outbox.sql', import.meta.url);
 
 /**
  * Brings role, schema, outbox, tables, and grants up to date. It can be repeated, and several can run concurrently:
- * they run one after the other and wait for at most two minutes. Rejects at the first migration that fails: that
- * migration is rolled back, and those before it are kept.
+ * they run one after the other and wait for at most two minutes. Rejects, before it changes anything, if the schema was
+ * made by files other than those of this version. Rejects at the first migration that fails: that migration is rolled
+ * back, and those before it are kept.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -82,11 +99,13 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     await client.query(`set lock_timeout = ${turnTimeoutMs}`);
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);
+    await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
+    const missing = await missingMigrations(client, options);
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
-    await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
-    for (const file of [outboxTables, ...(options.shared ?? [])]) await client.query(readFileSync(file, 'utf8'));
-    await runFiles(client, options, logger);
+    await client.query(migrationsTable);
+    for (const migration of missing) await run(client, migration);
+    logger.info({ schema: options.schema, migrations: missing.map(({ name }) => name) }, 'schema is up to date');
     await grant(client, options);
     // A review may take minutes, and the migrations of the other services wait for the lock for two.
     await client.query('select pg_advisory_unlock($1)', [lockKey]);
@@ -96,26 +115,56 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
   }
 }
 
-async function runFiles(client: Client, options: MigrateOptions, logger: Logger): Promise<void> {
-  const done = await runner({
-    dbClient: client,
-    dir: options.dir,
-    ignorePattern: '(\\..*|.*(?<!\\.sql))',
-    schema: options.schema,
-    migrationsSchema: options.schema,
-    migrationsTable,
-    direction: 'up',
-    count: Infinity,
-    singleTransaction: false,
-    noLock: true,
-    logger: {
-      debug: () => undefined,
-      info: (message) => logger.debug(message),
-      warn: (message) => logger.warn(message),
-      error: (message) => logger.error(message),
-    },
-  });
-  logger.info({ schema: options.schema, migrations: done.map((migration) => migration.name) }, 'schema is up to date');
+const migrationsTable = `create table if not exists migrations (
+  id       int generated always as identity primary key,
+  name     text not null unique,
+  checksum text not null,
+  run_at   timestamptz not null default clock_timestamp()
+)`;
+
+/**
+ * Returns the migrations that have not run, in order. Throws if one that has run was another file. Migrations that this
+ * version does not know are those of a later release, which keep what this one needs.
+ */
+async function missingMigrations(client: Client, options: MigrateOptions): Promise<Migration[]> {
+  const known = knownMigrations(options);
+  // Development versions recorded no checksums. The fields of a row as JSON may lack one, without an error.
+  const exists = await client.query<{ found: boolean }>("select to_regclass('migrations') is not null as found");
+  if (!exists.rows[0]?.found) return known;
+  const { rows } = await client.query<{ name: string; checksum: string | null }>(
+    "select name, to_jsonb(m) ->> 'checksum' as checksum from migrations m",
+  );
+  const applied = new Map(rows.map(({ name, checksum }) => [name, checksum]));
+  const other = known.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
+  if (other) throw new Error(madeByOther(options.schema, other.name));
+  const last = known.findLastIndex(({ name }) => applied.has(name));
+  const late = known.find(({ name }, i) => i < last && !applied.has(name));
+  if (late) throw new Error(`migration ${late.name} of schema ${options.schema} sorts before those that have run`);
+  return known.slice(last + 1);
+}
+
+/**
+ * Says what to do. The database of a development is deleted with its Kafka, because a ledger refuses an empty database
+ * beside topics that are ahead of it.
+ */
+const madeByOther = (schema: string, file: string): string =>
+  `schema ${schema} was made by a development version, or by a changed file: its ${file}.sql is not that of this version. \
+Nothing was changed. If the data may go, stop everything and delete the database and Kafka together \
+(npm start: the folder LOCAL_DIR, rm -rf .local; Docker: docker compose down --volumes), then start again. \
+If it must stay, keep the version that made it, and move its clients and accounts into a new bank of this one (docs/moving-in.md)`;
+
+async function run(client: Client, { name, checksum, sql }: Migration): Promise<void> {
+  await client.query('begin');
+  try {
+    await client.query(sql);
+    await client.query('insert into migrations (name, checksum) values ($1, $2)', [name, checksum]);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback');
+    throw new Error(`migration ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Returns the grants of the service's role on the tables of outbox.sql. Messages can never be changed. */
@@ -135,7 +184,7 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   await client.query(`grant usage on schema ${schema} to ${role}`);
   // Removes earlier grants, so that only the statements below apply.
   await client.query(`revoke all on all tables in schema ${schema} from ${role}`);
-  await client.query(`grant select on ${migrationsTable} to ${role}`);
+  await client.query(`grant select on migrations to ${role}`);
   for (const statement of [...outboxGrants(role), ...options.grants(role)]) await client.query(statement);
   if (options.readable) {
     const reader = pg.escapeIdentifier(readerRole(options.role));

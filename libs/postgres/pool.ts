@@ -19,8 +19,8 @@ export interface PoolOptions {
   application_name: string;
   /** The only schema on search_path (besides pg_catalog). */
   schema: string;
-  /** The newest migration that the code knows (lastMigration in migrate.ts). A schema without it is not used. */
-  migration?: string;
+  /** The migrations that the code knows (knownMigrations in migrate.ts). A schema without one of them is not used. */
+  migrations?: readonly { name: string; checksum: string }[];
   /** The maximum number of connections of this process; default 10. */
   max?: number;
   statement_timeout_ms?: number;
@@ -118,13 +118,13 @@ export class PooledSessionError extends Error {
 
 /**
  * Rejects a new connection that cannot be used: it leads through a pooler (the responding process is not the one
- * assigned at connect), the server is a standby or read-only, or its schema is older than the code. A newer schema is
- * accepted, because migrations keep what the previous version needs. The check costs round trips when connecting, but
- * none at checkout.
+ * assigned at connect), the server is a standby or read-only, or its schema is older than the code, or was made by other
+ * files. A newer schema is accepted, because migrations keep what the previous version needs. The check costs round
+ * trips when connecting, but none at checkout.
  */
 async function verifyConnection(
   client: ClientBase,
-  { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>,
+  { schema, migrations }: Pick<PoolOptions, 'schema' | 'migrations'>,
 ): Promise<void> {
   const { rows } = await client.query<{ pid: number; is_read_only: boolean }>(
     "select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as is_read_only",
@@ -132,12 +132,22 @@ async function verifyConnection(
   if (rows[0]?.pid !== Reflect.get(client, 'processID'))
     throw new PooledSessionError('a connection pooler such as PgBouncer shares its sessions');
   if (rows[0]?.is_read_only) throw new Error('the database server is a standby or read-only: only a primary is used');
-  if (migration === undefined) return;
-  const applied = await client.query('select from migrations where name = $1', [migration]).catch((cause: unknown) => {
-    throw new Error(`the migrations of schema ${schema} cannot be read; was it migrated for this version?`, { cause });
-  });
-  if (applied.rowCount === 0)
-    throw new Error(`schema ${schema} is older than this version: migration ${migration} is missing`);
+  if (migrations === undefined) return;
+  const { rows: applied } = await client
+    .query<{ name: string; checksum: string }>('select name, checksum from migrations')
+    .catch((cause: unknown) => {
+      throw new Error(`the migrations of schema ${schema} cannot be read; was it migrated for this version?`, {
+        cause,
+      });
+    });
+  const checksums = new Map(applied.map(({ name, checksum }) => [name, checksum]));
+  const wrong = migrations.find(({ name, checksum }) => checksums.get(name) !== checksum);
+  if (wrong === undefined) return;
+  throw new Error(
+    checksums.has(wrong.name)
+      ? `schema ${schema} was made by another version: its migration ${wrong.name} is another file`
+      : `schema ${schema} is older than this version: migration ${wrong.name} is missing`,
+  );
 }
 
 function sessionSetting([name, value]: [string, string]): string {

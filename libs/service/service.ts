@@ -7,7 +7,7 @@ import { type ConsumeOptions, Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { checkDatabase, checkRights } from '#libs/postgres/check.ts';
-import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
+import { knownMigrations, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
@@ -38,13 +38,13 @@ export async function createBasics(name: string, config: Config, { logger, insta
 /** Returns a function that creates connection pools of the service's schema. */
 export function createPoolFactory(
   config: z.output<z.ZodObject<typeof databaseConfig>>,
-  { schema, dir }: Migrations,
+  schemaMigrations: Migrations,
   logger: Logger,
 ) {
   const common = {
     url: config.DATABASE_URL,
-    schema,
-    migration: lastMigration(dir),
+    schema: schemaMigrations.schema,
+    migrations: knownMigrations(schemaMigrations),
   };
   return (application_name: string, options: Partial<PoolOptions>): Pool =>
     createPool({ ...common, application_name, ...options }, logger);

@@ -27,7 +27,7 @@ import { allowedAddresses } from './deliveries/addresses.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { type Expired, sweep } from './deliveries/sweeper.ts';
-import { readUnsignedUntil, takeEvents } from './events/store-events.ts';
+import { takeEvents } from './events/store-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';
@@ -112,11 +112,8 @@ run('webhooks', async (context) => {
     },
   });
   const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
-  let unsignedUntilMs: number | undefined;
   const events = watchFaults(async (messages) => {
-    unsignedUntilMs ??= await readUnsignedUntil(feedPool);
-    const authenticity = { keys: eventKeys, unsignedUntilMs };
-    const { stored, unreadable, forged } = await takeEvents(feedPool, messages, authenticity, logger);
+    const { stored, unreadable, forged } = await takeEvents(feedPool, messages, eventKeys, logger);
     count.stored.inc(stored);
     count.unreadable.inc(unreadable);
     count.forged.inc(forged);

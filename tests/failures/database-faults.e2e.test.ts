@@ -82,14 +82,14 @@ function limitOpenFiles(limit: string): void {
 }
 
 /** A schema as before the last migration: the migration is not recorded, and a column does not have its name yet. */
-const migrations: Record<string, string> = {};
+const migrations: Record<string, { name: string; checksum: string } | undefined> = {};
 async function turnBackSchema(): Promise<void> {
   for (const service of services) {
     await world.bank.process(service).stop();
-    const [last] = await world.sql<{ name: string }>(
-      `delete from ${service}.migrations where id = (select max(id) from ${service}.migrations) returning name`,
+    const [last] = await world.sql<{ name: string; checksum: string }>(
+      `delete from ${service}.migrations where id = (select max(id) from ${service}.migrations) returning name, checksum`,
     );
-    migrations[service] = last?.name ?? '';
+    migrations[service] = last;
   }
   await renameColumns('description', 'purpose', 'email', 'mail');
   for (const service of services) await world.bank.process(service).startWith({});
@@ -97,7 +97,10 @@ async function turnBackSchema(): Promise<void> {
 async function migrateSchema(): Promise<void> {
   await renameColumns('purpose', 'description', 'mail', 'email');
   for (const service of services)
-    await world.sql(`insert into ${service}.migrations (name, run_on) values ($1, now())`, [migrations[service]]);
+    await world.sql(`insert into ${service}.migrations (name, checksum) values ($1, $2)`, [
+      migrations[service]?.name,
+      migrations[service]?.checksum,
+    ]);
 }
 
 async function renameColumns(

@@ -1,4 +1,4 @@
--- The schema of accounts as of version 0.2: clients, accounts, status history, API keys, approvals, the audit and dead letters,
+-- The schema of accounts as of version 1.0: clients, accounts, status history, API keys, approvals, the audit and dead letters,
 -- and the tables that make commands exactly-once (inbox and saga steps). Ids are compared bytewise (collate "C"), so that lists
 -- have the same order on every server. The outbox is in libs/postgres/outbox/outbox.sql, the table of verifications in
 -- libs/service/verifications.sql, and the rights of the service's role are in schema.ts.
@@ -19,6 +19,14 @@ create table clients (
   metadata            json, -- the bank's; not jsonb: a repeat returns the keys in the order in which they were sent
   client_metadata     json, -- given by credentials of the client
   erased_at           timestamptz,
+  -- Names, e-mail addresses, and registration numbers in the form in which they are searched for. The service computes it
+  -- (clients/folded.ts), so it is the same on every version of Postgres.
+  folded_name         text collate "C", -- first name first
+  folded_last_name    text collate "C", -- last name first; null for a company
+  folded_words        text[],
+  folded_email        text collate "C",
+  folded_registration text collate "C",
+  folding             int not null default 0, -- the version of the form (libs/service/folding.ts)
   created_at          timestamptz not null,
   updated_at          timestamptz not null,
   check (client_type <> 'Retail' or (first_name is not null and last_name is not null and company_name is null and registration_number is null)),
@@ -34,8 +42,14 @@ create unique index clients_by_external_id on clients (external_id) where extern
 create index clients_list on clients (created_at, client_id);
 create index clients_by_type on clients (client_type, created_at, client_id);
 create index clients_by_ussd_phone on clients (ussd_phone_number, created_at, client_id) where ussd_phone_number is not null;
+create index clients_by_email on clients (folded_email, created_at, client_id);
+create index clients_by_registration_number on clients (folded_registration, created_at, client_id) where folded_registration is not null;
+create index clients_by_name_words on clients using gin (array_to_tsvector(folded_words));
+create index clients_by_folding on clients (folding) where erased_at is null;
 -- These are for the search of the dashboard. Phone numbers are also found by their last digits, as they are used within a
 -- country.
+create index clients_by_name on clients (folded_name);
+create index clients_by_last_name on clients (folded_last_name) where folded_last_name is not null;
 create index clients_by_contact_number on clients (contact_number);
 create index clients_by_contact_number_end on clients (reverse(contact_number) text_pattern_ops);
 create index clients_by_ussd_phone_end on clients (reverse(ussd_phone_number) text_pattern_ops) where ussd_phone_number is not null;
@@ -398,10 +412,18 @@ end $$;
 create trigger audit_linked after insert on audit referencing new table as new_records for each statement execute function link_audit();
 alter table audit enable always trigger audit_linked;
 
--- The fields of a request without texts written by a caller.
+-- The fields of a request without texts written by a caller. A change of a client (`changes`) includes names and contacts.
 create function without_texts(fields jsonb) returns jsonb language sql immutable set search_path = pg_catalog
-  return (select coalesce(jsonb_object_agg(key, case when key in ('description', 'reference', 'reason', 'note', 'name', 'external_id') and jsonb_typeof(value) = 'string'
-    then to_jsonb('(erased)'::text) when key in ('metadata', 'client_metadata') and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}' else value end), '{}'::jsonb) from jsonb_each(fields));
+  return (select coalesce(jsonb_object_agg(key, case
+    when key in ('description', 'reference', 'reason', 'note', 'name', 'external_id', 'first_name', 'last_name', 'company_name',
+      'registration_number', 'email', 'contact_number', 'address', 'ussd_phone_number') and jsonb_typeof(value) = 'string'
+    then to_jsonb('(erased)'::text)
+    when key in ('metadata', 'client_metadata') and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}'
+    when key = 'changes' and jsonb_typeof(value) = 'object' then (
+      select coalesce(jsonb_object_agg(field, case jsonb_typeof(given) when 'string' then to_jsonb('(erased)'::text)
+        when 'object' then '{"erased": "(erased)"}' else given end), '{}'::jsonb)
+      from jsonb_each(value) as changed (field, given))
+    else value end), '{}'::jsonb) from jsonb_each(fields));
 
 -- Erases the personal data of a client in columns that the service's role may never change, so it runs as the owner. An approval
 -- that is still Waiting does not change: the request must be sent as it was made, and it expires within a day.

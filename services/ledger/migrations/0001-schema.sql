@@ -1,4 +1,4 @@
--- The ledger's schema as of version 0.2. Ids are stored as their 128 bits, without the prefix. The outbox is in
+-- The ledger's schema as of version 1.0. Ids are stored as their 128 bits, without the prefix. The outbox is in
 -- libs/postgres/outbox/outbox.sql, the table of verifications in libs/service/verifications.sql, and the rights of the service's role
 -- are in schema.ts.
 

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { EventKeys } from '#libs/contracts/mac.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -9,7 +8,7 @@ import { testEventKeys, testKeys, testMacSecrets } from '#libs/service/test/keys
 import { sealCursor } from '../queries/list-events.ts';
 import { completed, eventMessage, newId, opened, useWebhooks } from '../test/harness.ts';
 import { readEvent } from './read-event.ts';
-import { readUnsignedUntil, storeEvents, takeEvents } from './store-events.ts';
+import { storeEvents, takeEvents } from './store-events.ts';
 
 /** Returns the message with a MAC for what it is now. */
 function signed(message: ReceivedMessage): ReceivedMessage {
@@ -250,12 +249,7 @@ describe('events', () => {
     new EventKeys(secrets).sign(next);
     const [, name = ''] = /^(.*):/.exec(next.headers['mac'] ?? '') ?? [];
     const take = (keys: EventKeys) =>
-      takeEvents(
-        harness.pool,
-        [completed(account, 1), next, completed(account, 3)],
-        { keys, unsignedUntilMs: -Infinity },
-        silent,
-      );
+      takeEvents(harness.pool, [completed(account, 1), next, completed(account, 3)], keys, silent);
     const given = async () => (await harness.events({ account_id: account })).items.map(({ data }) => data['sequence']);
     await expect(take(testEventKeys)).rejects.toThrow(`the key ${name}, which is not in ACCOUNTS_MAC_KEYS`);
     expect(await given()).toEqual([]);
@@ -263,32 +257,6 @@ describe('events', () => {
     expect(await take(new EventKeys(known))).toEqual({ stored: 3, unreadable: 0, forged: 0 });
     expect(await given()).toEqual([1, 2, 3]);
     expect(await take(new EventKeys([testMacSecrets.accounts, `refused:${name}`]))).toMatchObject({ forged: 1 });
-  });
-
-  it('from before events had MACs are stored if the broker appended them before the upgrade had ended', async () => {
-    const upgraded = Date.now();
-    const authenticity = { keys: testEventKeys, unsignedUntilMs: upgraded };
-    const event = (timestamp_ms: number) => {
-      const { headers, ...message } = completed(newId('account'), 1);
-      const { mac: _, ...unsigned } = headers;
-      return { ...message, headers: unsigned, timestamp_ms };
-    };
-    const none = { stored: 0, unreadable: 0, forged: 0 };
-    const take = (message: ReceivedMessage) => takeEvents(harness.pool, [message], authenticity, silent);
-    expect(await take(event(upgraded - 1))).toEqual({ ...none, stored: 1 });
-    expect(await take(event(upgraded))).toEqual({ ...none, forged: 1 });
-    expect(await take({ ...event(upgraded - 1), headers: { ...event(0).headers, mac: 'events/x:y' } })).toEqual({
-      ...none,
-      forged: 1,
-    });
-    // A new bank accepts none; the migration of one that has stored events accepts those of the next hour.
-    expect(await readUnsignedUntil(harness.pool)).toBe(-Infinity);
-    const path = new URL('../migrations/0002-signed-events.sql', import.meta.url);
-    const [, update = ''] = /(update .*;)/.exec(readFileSync(path, 'utf8')) ?? [];
-    await harness.owner.query(update);
-    const until = await readUnsignedUntil(harness.pool);
-    expect([until > Date.now() + 3_500_000, until < Date.now() + 3_700_000]).toEqual([true, true]);
-    await harness.owner.query(`update event_head set unsigned_until = '-infinity'`);
   });
 });
 

@@ -7,24 +7,6 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { unverifiable } from '#libs/service/faults.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
-/** Decides which events are those of the bank. */
-export interface Authenticity {
-  keys: Pick<EventKeys, 'verify' | 'missingKey'>;
-  /** Events that the broker has appended before this time, in ms since 1970, may lack a MAC. */
-  unsignedUntilMs: number;
-}
-
-/**
- * Returns the time until which events without MAC are accepted: an hour after the migration of a database whose events had
- * none, so that all relays can be replaced meanwhile. Brokers set the time of a record, so nobody can write an older one.
- */
-export async function readUnsignedUntil(queries: Queries): Promise<number> {
-  const { rows } = await queries.query<{ ms: number }>(
-    'select extract(epoch from unsigned_until)::float8 * 1000 as ms from event_head',
-  );
-  return rows[0]?.ms ?? -Infinity;
-}
-
 /**
  * Stores the events in messages of the event topics, and returns the numbers of new events, of messages that are not
  * events, and of those without a MAC of the bank. When it resolves, they are committed, so that no offset is committed
@@ -34,14 +16,14 @@ export async function readUnsignedUntil(queries: Queries): Promise<number> {
 export async function takeEvents(
   pool: Pool,
   messages: readonly ReceivedMessage[],
-  { keys, unsignedUntilMs }: Authenticity,
+  keys: Pick<EventKeys, 'verify' | 'missingKey'>,
   logger: Logger,
 ): Promise<{ stored: number; unreadable: number; forged: number }> {
   const skipped = { unreadable: 0, forged: 0 };
   const events = messages.flatMap((message) => {
-    const { topic, partition, offset, headers, timestamp_ms } = message;
+    const { topic, partition, offset } = message;
     const at = { topic, partition, offset: String(offset) };
-    const isOurs = headers['mac'] === undefined ? timestamp_ms < unsignedUntilMs : keys.verify(message);
+    const isOurs = keys.verify(message);
     const missing = isOurs ? undefined : keys.missingKey(message);
     if (missing !== undefined) {
       const reason = `it is signed with the key ${missing}, which is not in ACCOUNTS_MAC_KEYS; refused:${missing} there skips such events`;

@@ -19,6 +19,8 @@ create table events (
   event       text not null            -- the CloudEvent in structured JSON
 );
 create index events_by_time on events (occurred_at, position);
+-- Finds the held events of a key.
+create index events_by_subject on events (subject, position);
 
 -- The events of an account or client, in order. position is that of the event, except for a client whose account was not known yet
 -- when the event was stored: then it is a later one, assigned when the owner became known, so that no reader misses the event.
@@ -55,7 +57,9 @@ create table webhooks (
   created_at              timestamptz not null,
   updated_at              timestamptz not null,
   failing_since           timestamptz,    -- the first failure after the last success
-  last_ordinal            bigint not null default 0 -- of its deliveries, so that their ids do not count those of the bank
+  last_ordinal            bigint not null default 0, -- of its deliveries, so that their ids do not count those of the bank
+  -- Whether the events of one account wait for each other.
+  ordering                text not null default 'account' check (ordering in ('account', 'none'))
 );
 create index webhooks_by_creation on webhooks (created_at, webhook_id);
 create index webhooks_by_creator on webhooks (created_by) where status <> 'Deleted';
@@ -74,9 +78,26 @@ create table feeds (
   pauses         tstzmultirange not null default '{}',
   opened_at      timestamptz not null default clock_timestamp(),
   from_time      timestamptz(3),          -- of a replay; for the whole bank, it advances with the position
-  until_time     timestamptz(3)
+  until_time     timestamptz(3),
+  is_over        boolean not null default false -- it has reached its end, and remains until nothing of it is held
 );
 create index feeds_by_webhook on feeds (webhook_id, feed_id);
+
+-- An ordering key of a feed that has as many Pending deliveries as a key may have, or whose first one was refused. The feed
+-- skips its events; they stay in the table of events until none of the key is Pending. There is at most one row for each key and feed.
+create table held_keys (
+  feed_id       bigint not null references feeds on delete cascade,
+  webhook_id    text not null,
+  ordering_key  text not null,
+  position      bigint not null,        -- the last one that was examined; with those of its key, a feed is in order of positions
+  -- Where in the order of a replay for the whole bank, which is that of time, the first held event is.
+  from_time     timestamptz(3),
+  from_position bigint,
+  is_ready      boolean not null default false, -- nothing of the key is Pending
+  primary key (feed_id, ordering_key)
+);
+create index held_keys_by_key on held_keys (webhook_id, ordering_key);
+create index held_keys_ready on held_keys (webhook_id) where is_ready;
 
 -- One event for one webhook. A transaction that makes a delivery Pending, or ends one, holds the lock of its webhook's row. This
 -- determines the first Pending delivery of each ordering key. Only that one has a time for its next attempt.

@@ -145,7 +145,7 @@ export async function startHarness() {
     },
     /** Stores messages as if they came from Kafka. */
     async take(...messages: ReceivedMessage[]) {
-      const taken = await takeEvents(feedPool, messages, { keys: testEventKeys, unsignedUntilMs: -Infinity }, silent);
+      const taken = await takeEvents(feedPool, messages, testEventKeys, silent);
       deliverers.forEach((one) => one.wake());
       return taken;
     },

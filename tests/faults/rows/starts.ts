@@ -1,10 +1,9 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { knownMigrations } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
+import { migrations as ledgerMigrations } from '#services/ledger/schema.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
-import { PROJECT } from '../../../tools/local/local-dir.ts';
 import { eventually } from '../../support/eventually.ts';
 import { skewedClock } from '../../support/skewed-clock.ts';
 import type { Cluster, Node } from '../cluster.ts';
@@ -112,11 +111,9 @@ async function expectMigratedOnce(cluster: Cluster, database: string): Promise<v
   url.pathname = `/${database}`;
   const pool = createPool({ url: url.href, application_name: 'checker', schema: 'ledger', max: 1 }, silent);
   try {
-    const { rows } = await pool.query<{ name: string }>('select name from migrations order by name');
-    const files = readdirSync(join(PROJECT, 'services', 'ledger', 'migrations'))
-      .filter((name) => name.endsWith('.sql'))
-      .map((name) => name.replace('.sql', ''));
-    if (rows.map(({ name }) => name).join() !== files.sort().join())
+    const { rows } = await pool.query<{ name: string }>('select name from migrations order by id');
+    const known = knownMigrations(ledgerMigrations).map(({ name }) => name);
+    if (rows.map(({ name }) => name).join() !== known.join())
       throw new Error(`migrations run: ${rows.map(({ name }) => name).join(', ')}`);
   } finally {
     await pool.end();
