@@ -251,10 +251,10 @@ export const accountStates = {
       status: accountStatus,
       status_version: event.count,
       balance: money,
-      /** The balance minus the held amount. Messages from before 0.2.0 lack it, and hold_version. */
-      available_balance: event.since('0.2.0', money),
+      /** The balance minus the held amount. Messages from before 1.0.0 lack it, and hold_version. */
+      available_balance: event.since('1.0.0', money),
       sequence: z.number().int().min(0),
-      hold_version: event.since('0.2.0', z.number().int().min(0)),
+      hold_version: event.since('1.0.0', z.number().int().min(0)),
       updated_at: event.moment,
     },
   }),

@@ -8,7 +8,7 @@ import { type EndpointRows, event, example, field, type Meanings, meaning, messa
 export const givenDay = { effective_date: field.day.nullish() };
 /** In resources; omitted while it is not known. */
 export const shownDay = { effective_date: shown.day.optional() };
-export const eventDay = { effective_date: event.since('0.2.0', event.day) };
+export const eventDay = { effective_date: event.since('1.0.0', event.day) };
 
 /** Returns the value date if one was given. Pure. */
 export function pickDay({ effective_date: day }: { effective_date?: string | null | undefined }) {

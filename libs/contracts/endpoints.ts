@@ -62,7 +62,7 @@ const rows = {
       .meta({ id: 'Health' }),
     shape: 'health',
     message: null,
-    answers: { running: { message: 'the service is running', apiVersion: '0.2.0' } },
+    answers: { running: { message: 'the service is running', apiVersion: '1.0.0-rc' } },
   },
   ...clientEndpoints,
   ...clientNoteEndpoints,

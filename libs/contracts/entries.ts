@@ -48,10 +48,10 @@ export const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   amount: event.positiveMoney,
   currency: event.currencyCode,
   account_type: event
-    .since('0.2.0', event.openWord)
+    .since('1.0.0', event.openWord)
     .describe('Savings, Checking, Current, Loan, Teller, or Vault; more may be added'),
   account_class: event
-    .since('0.2.0', event.openList(accountClasses))
+    .since('1.0.0', event.openList(accountClasses))
     .describe('The class of the account in the general ledger, from which side follows'),
 });
 

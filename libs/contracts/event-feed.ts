@@ -60,7 +60,7 @@ const cloudEventSchema = z
     subject: z.string(),
     time: shown.time,
     datacontenttype: z.literal('application/json'),
-    /** The `$id` of the schema of `data`; events from before 0.2.0 lack it. */
+    /** The `$id` of the schema of `data`; events from before 1.0.0 lack it. */
     dataschema: z.string().optional(),
     data: z.record(z.string(), z.unknown()),
   })

@@ -71,14 +71,14 @@ export const requestChannels = ['api_key', 'token', 'staff', 'system'] as const;
 
 /** The requester and the channel: an API key, a token, a staff user, or the bank itself. */
 export const asked = {
-  actor: since('0.2.0', z.string().min(1)),
-  request_channel: since('0.2.0', openList(requestChannels)),
+  actor: since('1.0.0', z.string().min(1)),
+  request_channel: since('1.0.0', openList(requestChannels)),
 };
 
 /** The account's client and number. */
 export const ownership = {
-  client_id: since('0.2.0', idField('client')),
-  account_number: since('0.2.0', accountNumber),
+  client_id: since('1.0.0', idField('client')),
+  account_number: since('1.0.0', accountNumber),
 };
 
 /** Returns the `asked` fields of an event caused by a command. Pure. */
@@ -107,10 +107,10 @@ interface EventRow<S extends z.ZodRawShape> {
  * not a caller's.
  */
 const decided = {
-  batch_id: since('0.2.0', count).describe(
+  batch_id: since('1.0.0', count).describe(
     'The batch in which the ledger decided, which may combine many requests; not the batch of a caller',
   ),
-  batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
+  batch_position: since('1.0.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
 };
 
 /**
@@ -118,8 +118,8 @@ const decided = {
  * relay (libs/postgres/outbox), or the gateway.
  */
 const identity = {
-  event_id: since('0.2.0', z.guid()).describe('The id of the event, the same on every repeat: ce_id'),
-  event_type: since('0.2.0', z.string().regex(/^corebanking\.[a-z_.]+\.v\d+$/)).describe(
+  event_id: since('1.0.0', z.guid()).describe('The id of the event, the same on every repeat: ce_id'),
+  event_type: since('1.0.0', z.string().regex(/^corebanking\.[a-z_.]+\.v\d+$/)).describe(
     'The type of the event, with its version: ce_type',
   ),
 };

@@ -52,7 +52,7 @@ export const eventHeadersSchema = z.object({
     .string()
     .regex(/^urn:corebanking:/)
     .optional()
-    .describe('The $id of the schema of the data; events from before 0.2.0 lack it'),
+    .describe('The $id of the schema of the data; events from before 1.0.0 lack it'),
   ce_time: z.iso
     .datetime({ precision: 3 })
     .describe('The time of the change by the clock of the bank; UTC with three decimals'),

@@ -220,7 +220,7 @@ export const transactionEvents = {
       sequence: event.count,
       balance_after: money,
       available_balance: event
-        .since('0.2.0', money)
+        .since('1.0.0', money)
         .describe(
           'What can be spent of the account after this transaction: its balance without its holds; a decimal string',
         ),
@@ -246,7 +246,7 @@ export const transactionEvents = {
       transaction: event.named('FailedTransaction', refusedTransaction),
       ...failureAccount,
       available_balance: event
-        .since('0.2.0', money)
+        .since('1.0.0', money)
         .describe('What could be spent of the account when the transaction was refused; a decimal string'),
       ...event.ownership,
       ...event.asked,

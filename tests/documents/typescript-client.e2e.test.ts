@@ -327,7 +327,7 @@ it('the packed package compiles and runs in another project, with the program of
       });
     execFileSync('npm', ['pack', '--silent', '--pack-destination', dir], { cwd: source });
     writeFileSync(join(dir, 'package.json'), JSON.stringify({ name: 'user', private: true, type: 'module' }));
-    run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--silent', './core-banking-client-0.1.0.tgz');
+    run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--silent', './core-banking-client-1.0.0-rc.tgz');
     writeFileSync(join(dir, 'program.ts'), program);
     const bin = join(source, '..', '..', 'node_modules');
     run(

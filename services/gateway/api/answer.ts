@@ -28,7 +28,7 @@ export function send(
 
 /**
  * Sets the ETag of a response that shows a versioned resource to a caller, who may be bound to a client, and returns what is
- * shown of it. An account's reply has the version of its status only for the tag; one from before 0.2.0 lacks it, and gets
+ * shown of it. An account's reply has the version of its status only for the tag; one from before 1.0.0 lacks it, and gets
  * no tag.
  */
 export function markVersion(

@@ -279,7 +279,7 @@ function countLegs(record: TransactionRecord, { isResent }: EventAudit): number 
 /** Returns true for the first copy of an event. Later copies must have the same bytes. */
 export function noteCopy(message: ReceivedMessage, { recent, find, isResent = false }: EventAudit): boolean {
   const { key, value } = message;
-  // The first copy may have been published by a version before 0.2.0, without this header.
+  // The first copy may have been published by a version before 1.0.0, without this header.
   const { ce_dataschema: _, ...headers } = message.headers;
   const id = headers['ce_id'] ?? '';
   const digest = createHash('sha256')

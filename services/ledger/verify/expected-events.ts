@@ -121,7 +121,7 @@ const postingTime = /^(ce_time|entries\.\d+\.created_at)$/;
 /** Known only when the event is published, or when it was decided, because the books keep no history of holds. */
 const notInBooks = ['batch_id', 'batch_position', 'available_balance'];
 
-/** Events from before 0.2.0 lack these fields, and reversals of transfers lack transfer_id. */
+/** Events from before 1.0.0 lack these fields, and reversals of transfers lack transfer_id. */
 const sinceNow = ['actor', 'request_channel', 'client_id', 'account_number', 'event_id', 'event_type'];
 /** So do these, at any depth. */
 const sinceNowBelow = /\.(effective_date|account_type|account_class)$/;

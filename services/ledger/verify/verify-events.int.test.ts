@@ -188,7 +188,7 @@ describe('a valid bank', () => {
     await markAll();
   });
 
-  it('has none for events from before 0.2.0, which lack initiator and client, or for missing older events', async () => {
+  it('has none for events from before 1.0.0, which lack initiator and client, or for missing older events', async () => {
     const newer = ['actor', 'request_channel', 'client_id', 'account_number'];
     const isNewer = (message: OutgoingMessage) =>
       /transfer\.(failed|reversed)|account_not_found/.test(message.headers['ce_type'] ?? '');
