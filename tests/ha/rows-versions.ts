@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { migrateService } from '../../tools/local/bank.ts';
@@ -10,32 +10,22 @@ import type { Bench } from '../faults/row.ts';
 import { type HaRow, haRow } from './measure.ts';
 
 /**
- * Two versions of the bank at the same time, across a migration. The older version is OLD_COMMIT, or the last commit
- * before the newest migration was added, or, if there are only the first migrations, the parent of this commit. It is
- * taken from the clone's history.
+ * Two versions of the bank at the same time, in both directions. The older version is OLD_COMMIT, or that of the newest tag
+ * before this commit, or, without tags, the commit that recorded the newest release (tests/released). It is taken from the
+ * clone's history.
  */
-const migrationFolders = ['services/ledger/migrations', 'services/accounts/migrations'];
-
-/** The migrations after the first one of each service. */
-function laterMigrations(): string[] {
-  return migrationFolders.flatMap((folder) =>
-    readdirSync(join(PROJECT, folder))
-      .filter((name) => !name.startsWith('0001-'))
-      .map((name) => `${folder}/${name}`),
-  );
-}
 const besideMs = 15_000;
+const recorded = 'tests/released/*/migrations.sha256';
 
 /** Returns the commit of the older version. Throws in a clone without its history. */
 function oldCommit(): string {
   const git = (...args: string[]) =>
     execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  const tagged = () => git('tag', '--list', 'v*', '--merged', 'HEAD^', '--sort=-v:refname').split('\n')[0];
   try {
-    const named = process.env['OLD_COMMIT'];
-    if (named) return git('rev-parse', '--verify', `${named}^{commit}`);
-    const later = laterMigrations();
-    const newest = later.length === 0 ? 'HEAD' : git('log', '--diff-filter=A', '--format=%H', '-1', '--', ...later);
-    return git('rev-parse', '--verify', `${newest}^`);
+    const named =
+      process.env['OLD_COMMIT'] || tagged() || git('log', '--diff-filter=A', '--format=%H', '-1', '--', recorded);
+    return git('rev-parse', '--verify', `${named}^{commit}`);
   } catch (error) {
     const shallow = git('rev-parse', '--is-shallow-repository') === 'true';
     const cause = shallow
@@ -85,7 +75,7 @@ async function accountsBecome({ cluster }: Bench, project: string): Promise<void
 const sideBySide = haRow({
   name: 'versions-side-by-side',
   title:
-    'the commit before the newest migration runs; then topics and migrations of this one; ledgers of both versions in parallel; all new; a ledger and a gateway rolled back, and upgraded again',
+    'the last release runs; then the migrations of this version; ledgers of both versions in parallel; all new; a ledger, a gateway, and accounts rolled back, and upgraded again',
   touches: ['all'],
   outageMs: 0,
   callers: 'nothing',
@@ -102,10 +92,12 @@ const sideBySide = haRow({
     await become(bench, ['ledger-2'], PROJECT);
     await accountsBecome(bench, PROJECT);
     await become(bench, ['gateway', 'gateway-2'], PROJECT);
-    mark('a ledger and a gateway of the old version again, on the new schema');
+    mark('a ledger, a gateway, and accounts of the old version again, on the new schema');
     await become(bench, ['gateway', 'ledger'], older(bench));
+    await accountsBecome(bench, older(bench));
     await sleep(bench.duration(besideMs));
     mark('all new again');
+    await accountsBecome(bench, PROJECT);
     await become(bench, ['ledger', 'gateway'], PROJECT);
   },
 });
