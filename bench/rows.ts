@@ -10,6 +10,7 @@ import { growth } from './rows/growth.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
 import { ledger } from './rows/ledger.ts';
+import { lowLoad } from './rows/low-load.ts';
 import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
@@ -21,6 +22,7 @@ export const groups: Group[] = [
   idle,
   cost,
   latency,
+  lowLoad,
   deposits,
   batches,
   reads,
