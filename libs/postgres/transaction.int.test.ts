@@ -4,7 +4,7 @@ import { isRetryable, leavesConnectionSound, uniqueViolation } from './errors.ts
 import type { Pool, Queries } from './pool.ts';
 import { createPool } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';
-import { transaction } from './transaction.ts';
+import { transaction, transactionInTwoTrips } from './transaction.ts';
 
 const database = await createTestDatabase();
 const observer = createPool({ url: database.url, application_name: 'observer', schema: 'public' }, silent);
@@ -148,22 +148,20 @@ describe('transaction', () => {
     expect(await ids()).toEqual([1, 2]);
   });
 
-  test('nothing is written if BEGIN fails', async () => {
-    const one = createPool(
-      {
-        url: database.url,
-        application_name: 'tx',
-        schema: 'public',
-        max: 1,
-        options: { default_transaction_isolation: 'serializable' },
-      },
-      silent,
-    );
+  /** Returns a pool whose only connection is inside a transaction, so that BEGIN fails. */
+  async function poolInTransaction(): Promise<Pool> {
+    const options = { default_transaction_isolation: 'serializable' };
+    const one = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, options }, silent);
     const connection = await one.connect();
     await connection.query('begin');
     await connection.query('select');
     // Inside an open transaction, Postgres rejects BEGIN with another isolation level after a first read.
     connection.release();
+    return one;
+  }
+
+  test('nothing is written if BEGIN fails', async () => {
+    const one = await poolInTransaction();
     let ran = false;
     const error = await catchFailure(
       transaction(one, async (client) => {
@@ -174,6 +172,72 @@ describe('transaction', () => {
     await one.end();
     expect([ran, Reflect.get(error as object, 'code')]).toEqual([false, '25001']);
     expect(await ids()).toEqual([]);
+  });
+
+  describe('in two trips', () => {
+    test('commits the last statements, and returns what they end with', async () => {
+      const count = await transactionInTwoTrips(pool, async (client) => {
+        await readPid(client);
+        const inserts = [insert(client, 1), insert(client, 2)];
+        return { last: Promise.all(inserts).then((results) => results.length) };
+      });
+      expect([count, await ids()]).toEqual([2, [1, 2]]);
+    });
+
+    test('writes nothing if BEGIN fails', async () => {
+      const one = await poolInTransaction();
+      const error = await catchFailure(
+        transactionInTwoTrips(one, async (client) => {
+          await readPid(client);
+          return { last: insert(client, 1) };
+        }),
+      );
+      await one.end();
+      expect([Reflect.get(error as object, 'code'), await ids()]).toEqual(['25001', []]);
+    });
+
+    test('writes nothing if one of the last statements fails, throws its error, and keeps the connection', async () => {
+      let pid: unknown;
+      const error = await catchFailure(
+        transactionInTwoTrips(pool, async (client) => {
+          pid = await readPid(client);
+          return { last: Promise.all([insert(client, 1), insert(client, 1), insert(client, 2)]) };
+        }),
+      );
+      expect([uniqueViolation(error), await ids()]).toEqual(['t_pkey', []]);
+      expect(await transaction(pool, readPid)).toBe(pid);
+    });
+
+    test('writes nothing if an earlier statement fails or fn throws', async () => {
+      for (const fail of [(client: Queries) => client.query('select 1 / 0'), () => Promise.reject(new Error('no'))])
+        await catchFailure(
+          transactionInTwoTrips(pool, async (client) => {
+            await insert(client, 1);
+            await fail(client);
+            return { last: insert(client, 2) };
+          }),
+        );
+      expect(await ids()).toEqual([]);
+    });
+
+    test('a statement after COMMIT is an error', async () => {
+      const error = await catchFailure(
+        transactionInTwoTrips(pool, async (client) => ({ last: readPid(client).then(() => insert(client, 1)) })),
+      );
+      expect([String(error), await ids()]).toEqual(['Error: a statement was to be sent after COMMIT', []]);
+    });
+
+    test('is repeated after a serialization failure of one of the last statements', async () => {
+      let runs = 0;
+      await transactionInTwoTrips<unknown>(pool, async (client) => {
+        await readPid(client);
+        runs++;
+        if (runs === 3) return { last: insert(client, runs) };
+        const fail = "do $$ begin raise exception 'no' using errcode = '40001'; end $$";
+        return { last: Promise.all([insert(client, runs), client.query(fail)]) };
+      });
+      expect([runs, await ids()]).toEqual([3, [3]]);
+    });
   });
 
   test('a read-only transaction sees one snapshot and cannot write', async () => {

@@ -33,14 +33,56 @@ export async function transaction<T>(
   fn: (client: Queries) => Promise<T>,
   mode: TransactionMode = 'read write',
 ): Promise<T> {
+  return repeating(() =>
+    onConnection(pool, async (client) => {
+      await client.query(beginStatement[mode]);
+      const result = await fn(client);
+      await commit(client);
+      return result;
+    }),
+  );
+}
+
+async function repeating<T>(attemptOnce: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptOnce(pool, fn, mode);
+      return await attemptOnce();
     } catch (error) {
       if (attempt >= maxAttempts || !isRetryable(error)) throw error;
       await sleep(5 + Math.random() * Math.min(195, 10 * 2 ** attempt));
     }
   }
+}
+
+/** The last statements of a transaction in two trips, which were sent and not waited for, with its result. */
+export interface Sent<T> {
+  last: Promise<T>;
+}
+
+/**
+ * Does the same as `transaction`, with two round trips fewer, for which locks are not held. BEGIN is sent with the first
+ * statements of fn, which must change nothing and be waited for: if it failed, they would run without a transaction. COMMIT
+ * is sent with the last statements, which fn does not wait for; if one of them fails, Postgres answers it with ROLLBACK,
+ * and this function throws the error of that statement.
+ */
+export async function transactionInTwoTrips<T>(pool: Pool, fn: (client: Queries) => Promise<Sent<T>>): Promise<T> {
+  return repeating(() =>
+    onConnection(pool, async (client) => {
+      const begun = client.query(beginStatement['read write']);
+      begun.catch(() => undefined);
+      let isEnding = false;
+      const query = async (...parameters: Parameters<Queries['query']>) => {
+        if (isEnding) throw new Error('a statement was to be sent after COMMIT');
+        const [answer] = await Promise.all([client.query(...parameters), begun]);
+        return answer;
+      };
+      const { last } = await fn({ query } as Queries);
+      await begun;
+      isEnding = true;
+      const [result] = await sentTogether([last, commit(client)]);
+      return result;
+    }),
+  );
 }
 
 /** Runs fn as `transaction` does up to its COMMIT, and rolls back. Resolves if it could have been committed. */
@@ -56,7 +98,8 @@ export async function rehearse(pool: Pool, fn: (client: Queries) => Promise<unkn
   });
 }
 
-async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, mode: TransactionMode): Promise<T> {
+/** Runs fn, which begins and ends the transaction, on a connection, and rolls back if it fails. */
+async function onConnection<T>(pool: Pool, fn: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let unusable = false;
   const markUnusable = () => {
@@ -64,12 +107,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
   };
   client.on('error', markUnusable);
   try {
-    await client.query(beginStatement[mode]);
-    const result = await fn(client);
-    const { command, warnings } = await commit(client);
-    if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
-    if (warnings.length > 0) throw new Error(`the transaction may not be durable: ${warnings.join('; ')}`);
-    return result;
+    return await fn(client);
   } catch (error) {
     if (!unusable) unusable = !leavesConnectionSound(error) || !(await rolledBack(client));
     throw error;
@@ -79,7 +117,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
   }
 }
 
-async function commit(client: PoolClient): Promise<{ command: string; warnings: string[] }> {
+async function commit(client: PoolClient): Promise<void> {
   const warnings: string[] = [];
   const collect = ({ code, message }: NoticeLike): void => {
     // Severities are translated, codes are not: a notice that is no warning has the code of success.
@@ -88,7 +126,8 @@ async function commit(client: PoolClient): Promise<{ command: string; warnings: 
   client.on('notice', collect);
   try {
     const { command } = await client.query('COMMIT');
-    return { command, warnings };
+    if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
+    if (warnings.length > 0) throw new Error(`the transaction may not be durable: ${warnings.join('; ')}`);
   } finally {
     client.off('notice', collect);
   }

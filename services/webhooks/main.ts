@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { EventKeys } from '#libs/contracts/mac.ts';
 import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
@@ -34,6 +35,12 @@ import { migrations, schema } from './schema.ts';
 import { webhooksCommands } from './webhooks/execute.ts';
 import { resealSecrets } from './webhooks/store.ts';
 
+/**
+ * The minimum time between the starts of rounds that store events, in ms, because each round costs a transaction and a fetch.
+ * A full one is followed by the next at once.
+ */
+const storePaceMs = 100;
+const fullRound = 500;
 /** The maximum number of concurrent requests to receivers, in addition to one per webhook. */
 const maxRequests = 512;
 
@@ -113,11 +120,13 @@ run('webhooks', async (context) => {
   });
   const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
   const events = watchFaults(async (messages) => {
+    const pace = messages.length < fullRound ? sleep(storePaceMs) : undefined;
     const { stored, unreadable, forged } = await takeEvents(feedPool, messages, eventKeys, logger);
     count.stored.inc(stored);
     count.unreadable.inc(unreadable);
     count.forged.inc(forged);
     deliverer.wake();
+    await pace;
   });
   const group = consumerGroups(kafka, config, logger);
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
@@ -127,7 +136,7 @@ run('webhooks', async (context) => {
       handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle),
     }),
     queries: group('webhooks-queries', ['webhooks.queries'], { handle: queries.handle, concurrency: 4, maxBatch: 20 }),
-    events: group('webhooks-events', feedTopics, { handle: events.handle }),
+    events: group('webhooks-events', feedTopics, { handle: events.handle, maxBatch: fullRound }),
   };
   measureDeliveries(
     metrics,

@@ -61,7 +61,7 @@ const maxFailedSends = 3;
  * How long marking is delayed, because each mark is a separate transaction. It is not delayed when
  * a full chunk is unmarked.
  */
-const putOffMs = 50;
+const putOffMs = 100;
 const maxSweepMs = 12 * hourMs;
 
 /**
@@ -179,20 +179,25 @@ export class Relay {
   }
 
   async #run(): Promise<void> {
-    while (!this.#stopping) {
+    for (let pauseMs = 0; !this.#stopping; ) {
+      const isMarkOnly = pauseMs > 0 && this.#failures === 0 && this.#unmarked.ids.length > 0 && !this.#woken;
       this.#woken = false;
-      const pauseMs = await this.#turn().catch((error: unknown) => this.#failed(error));
+      pauseMs = await this.#turn(isMarkOnly).catch((error: unknown) => this.#failed(error));
       this.#lastTurnAt = performance.now();
       if (pauseMs > 0) await this.#wait(pauseMs);
     }
   }
 
-  /** Publishes one chunk. Returns how long to wait for a wake-up before the next one, in ms. */
-  async #turn(): Promise<number> {
+  /**
+   * Publishes one chunk, unless it is only time to mark earlier ones. Returns how long to wait for a wake-up before the
+   * next turn, in ms.
+   */
+  async #turn(isMarkOnly: boolean): Promise<number> {
     const { pool, maxEvents, pollMs } = this.#options;
     const begunAt = performance.now();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
+    if (isMarkOnly) return pollMs;
     const batches = await readUnpublished(pool, maxEvents, this.#unmarked.ids);
     const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;

@@ -3,7 +3,13 @@ import { approvalKey, commandKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { rehearse, requireReplication, transaction } from '#libs/postgres/transaction.ts';
+import {
+  rehearse,
+  requireReplication,
+  type Sent,
+  sentTogether,
+  transactionInTwoTrips,
+} from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
 import { auditCommand } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
@@ -84,7 +90,7 @@ export interface BatchTimes {
 export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
   for (let collisions = 0; ; ) {
     try {
-      const outcome = await transaction(pool, async (client) => {
+      const outcome = await transactionInTwoTrips(pool, async (client) => {
         if (commands.some(({ name }) => name === 'close_day')) await lockClosing(client);
         return runOnce(client, commands, slot, ids);
       });
@@ -104,23 +110,26 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number, id
  */
 export function rehearseBatches(pool: Pool, batches: Command[][], slot: number): Promise<void> {
   return rehearse(pool, async (client) => {
-    for (const commands of batches) await runOnce(client, commands, slot, []);
+    for (const commands of batches) await (await runOnce(client, commands, slot, [])).last;
   });
 }
 
-/** Returns 'again' if it has only recorded expired holds, because there are too many for one transaction. */
-async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Outcome | 'again'> {
+/** The result is 'again' if it has only recorded expired holds, because there are too many for one transaction. */
+async function runOnce(
+  client: Queries,
+  commands: Command[],
+  slot: number,
+  ids: string[],
+): Promise<Sent<Outcome | 'again'>> {
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot, ids);
   if (books.expired.length >= expiredAtOnce) {
-    await write(client, [], [], books);
-    return 'again';
+    return write(client, [], [], books, 'again');
   }
   times.read = performance.now();
   const decisions = commands.map((command) => decideOne(command, books));
   times.decided = performance.now();
-  await write(client, commands, decisions, books);
-  return { replies: decisions.map((decision) => decision.reply), times };
+  return write(client, commands, decisions, books, { replies: decisions.map((decision) => decision.reply), times });
 }
 
 /** An error thrown by the pure decision is a bug in our code that this command triggers. */
@@ -148,7 +157,14 @@ function pairDecisions(commands: readonly Command[], decisions: readonly Decisio
   });
 }
 
-async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<void> {
+/** Resolves when all statements have been sent, which end with this result. */
+async function write<T>(
+  client: Queries,
+  commands: Command[],
+  decisions: Decision[],
+  books: Books,
+  result: T,
+): Promise<Sent<T>> {
   const decided = pairDecisions(commands, decisions);
   const all = decided.map(({ decision }) => decision);
   const opened = all.flatMap((d) => d.opened ?? []);
@@ -181,27 +197,27 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     // Only repeats: their records may have been committed without the standby.
     transactions.length + kept.length === 0 && requireReplication(client),
   ]);
+  // If the events cannot be built, nobody waits for it.
+  written.catch(() => undefined);
   const finished = decided.filter(({ decision }) => decision.finished);
-  const published = Promise.try(async () => {
-    // With what this part has written, too.
-    const batchesDone = finished.length === 0 ? new Map() : await written.then(() => readBatches(client, finished));
-    const shown = new Set([
-      ...opened,
-      ...statusChanged,
-      ...books.moved,
-      ...ofHolds.flatMap(({ hold }) => books.accounts.get(hold.account_id) ?? []),
-    ]);
-    const events = [
-      ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
-      ...decided.flatMap(({ command, decision }) => buildEvents(decision, command.context, books.accounts, books.now)),
-      ...finished.map(({ command, decision }) =>
-        batchEvent(decision.finished as FinishedBatch, batchesDone, command.context, books.now),
-      ),
-      ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
-    ];
-    return writeOutbox(client, events);
-  });
-  await Promise.all([written, published]);
+  // Read with what was just written.
+  const batchesDone =
+    finished.length === 0 ? new Map() : (await sentTogether([written, readBatches(client, finished)]))[1];
+  const shown = new Set([
+    ...opened,
+    ...statusChanged,
+    ...books.moved,
+    ...ofHolds.flatMap(({ hold }) => books.accounts.get(hold.account_id) ?? []),
+  ]);
+  const events = [
+    ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
+    ...decided.flatMap(({ command, decision }) => buildEvents(decision, command.context, books.accounts, books.now)),
+    ...finished.map(({ command, decision }) =>
+      batchEvent(decision.finished as FinishedBatch, batchesDone, command.context, books.now),
+    ),
+    ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
+  ];
+  return { last: sentTogether([written, writeOutbox(client, events)]).then(() => result) };
 }
 
 /** Returns when finished batches were accepted, and what their items came to, by command_id: by one statement for all of them. */

@@ -3,7 +3,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { EventKeys } from '#libs/contracts/mac.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import { sentTogether, transactionInTwoTrips } from '#libs/postgres/transaction.ts';
 import { unverifiable } from '#libs/service/faults.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
@@ -48,10 +48,10 @@ export async function takeEvents(
  * number of new events. The positions of repeated events stay unused.
  */
 export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<number> {
-  return transaction(pool, async (client) => {
+  return transactionInTwoTrips(pool, async (client) => {
     await client.query('select from event_head for update');
-    await addOwners(client, events);
-    const { rowCount } = await client.query({
+    const owned = addOwners(client, events);
+    const added = client.query({
       name: 'store_events',
       text: `with given as materialized (
          select (select position from event_head) + n as position, e.* from json_to_recordset($1::json) as e (n int8,
@@ -70,7 +70,7 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
        ) select from added`,
       values: [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
     });
-    return rowCount ?? 0;
+    return { last: sentTogether([owned, added]).then(([, { rowCount }]) => rowCount ?? 0) };
   });
 }
 
