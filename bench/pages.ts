@@ -89,6 +89,7 @@ function pagePaths(n: number): string[] {
       '',
       '/your-day',
       '/today',
+      '/cash-days',
       '/tills',
       '/clients',
       '/accounts',

@@ -30,7 +30,7 @@ import { addSecrets } from './pages/secrets.ts';
 import { addSignIn } from './pages/sign-in.ts';
 import { addStatement } from './pages/statement.ts';
 import { addTills } from './pages/tills.ts';
-import { addHome, addToday, addYourDay } from './pages/today.ts';
+import { addCashDays, addHome, addToday, addYourDay } from './pages/today.ts';
 import { addTransactions } from './pages/transactions.ts';
 import { addWebhooks } from './pages/webhooks.ts';
 import { createErrorPages } from './problems.ts';
@@ -63,6 +63,7 @@ export interface AppDependencies {
 const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) => void)[] = [
   addHome,
   addToday,
+  addCashDays,
   addYourDay,
   addCounter,
   addBatches,

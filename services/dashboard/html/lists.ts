@@ -97,32 +97,45 @@ export function addListPage<Row>(
 
 /** Shows the list with its filters; if the API rejects a filter, shows the reason. */
 export async function showList<Row>(visit: PageRequest, list: List<Row>, hasFile = false): Promise<PageResult> {
-  const above = list.above ? toPageResult(await list.above()) : { content: html`` };
-  if ('redirectTo' in above) return above;
-  const { status = 200, content } = await pageOfList(visit, list, hasFile);
+  const given = keptFilters(list, visit.query);
+  const [above, found] = await Promise.all([list.above?.() ?? html``, readRows(visit, list, given)]);
+  const shown = toPageResult(above);
+  if ('redirectTo' in shown) return shown;
+  const { status = 200, content } = await pageOfList(visit, list, given, found, hasFile);
   const note = html`<p class="quiet">Times are ${zoneText()}.${list.note !== undefined && ` ${list.note}`}</p>`;
-  return { ...above, status, content: html`${above.content}${content}${note}` };
+  return { ...shown, status, content: html`${shown.content}${content}${note}` };
 }
 
-async function pageOfList<Row>({ api, path, query }: PageRequest, list: List<Row>, hasFile: boolean) {
-  const given = keptFilters(list, query);
+/** Reads the page of the list, or returns the refusal of its filters. */
+async function readRows<Row>({ api }: PageRequest, list: List<Row>, given: URLSearchParams) {
   try {
-    const { data, next, complete } = await api.get<Row[]>(`${list.path}?${apiParameters(list, given)}`);
-    const file = withQuery(`${path}.csv`, without(given, 'cursor'));
-    const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
-    return {
-      content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given, list.oldestFirst))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
-    };
+    return await api.get<Row[]>(`${list.path}?${apiParameters(list, given)}`);
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
-    const reasons =
-      error.problem.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ') ??
-      error.problem.message;
+    return error.problem;
+  }
+}
+
+async function pageOfList<Row>(
+  { path }: PageRequest,
+  list: List<Row>,
+  given: URLSearchParams,
+  found: Awaited<ReturnType<typeof readRows<Row>>>,
+  hasFile: boolean,
+) {
+  if ('code' in found) {
+    const reasons = found.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ');
     return {
       status: 400,
-      content: html`${filterForm(list, path, given)}${notice('error', html`These filters are not valid: ${reasons}.`)}`,
+      content: html`${filterForm(list, path, given)}${notice('error', html`These filters are not valid: ${reasons ?? found.message}.`)}`,
     };
   }
+  const { data, next, complete } = found;
+  const file = withQuery(`${path}.csv`, without(given, 'cursor'));
+  const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
+  return {
+    content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given, list.oldestFirst))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
+  };
 }
 
 /** Describes the filter by its label. */

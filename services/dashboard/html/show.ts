@@ -190,7 +190,7 @@ export const loaded = (id: string, url: string, text: string): Html =>
 /** A part of the page of this address that reads itself again. `now`: when it was read, in ms since 1970. */
 export const refreshed = (id: string, url: string, seconds: number, now: number, content: Html): Html =>
   html`<div id="${id}" hx-get="${url}" hx-trigger="every ${seconds}s, refresh" hx-select="#${id}" hx-swap="outerHTML">${content}
-<p class="quiet">As of ${showFullTime(new Date(now).toISOString())}; updated every ${seconds} seconds.</p></div>`;
+<p class="quiet">As of ${showFullTime(new Date(now).toISOString())}; updated every ${seconds < 60 ? `${seconds} seconds` : `${seconds / 60} minutes`}.</p></div>`;
 
 interface PartLink {
   href: string;

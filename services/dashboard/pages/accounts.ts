@@ -135,26 +135,28 @@ function saved(account: Account, said: string | null, { scopes }: Person, moveme
 /** On a wide screen, properties and actions are on the left and postings on the right. */
 async function showAccount(visit: PageRequest) {
   const { api, person, query } = visit;
-  const account = await readAccount(visit, visit.id);
+  // Only what depends on another answer waits for it.
+  const reading = readAccount(visit, visit.id);
+  const readMovements = async () =>
+    addParties<EntryLine>(visit)((await api.get<EntryLine[]>(`/accounts/${visit.id}/entries?limit=${latest}`)).data);
+  const readHistory = async () => {
+    const history = await api.get<StatusTransition[]>(`/accounts/${visit.id}/status-transitions?limit=${latest}`);
+    return { history, names: await readActorNames(visit, history.data, 'actor') };
+  };
+  const [account, owner, named, { history, names }, holds, notes, limits] = await Promise.all([
+    reading,
+    reading.then((its) => readHolder(visit, its)),
+    person.scopes.has('transactions:read') ? readMovements() : undefined,
+    readHistory(),
+    holdsOn(visit, reading),
+    showNotes(visit, 'accounts', visit.id),
+    limitsOn(visit, reading),
+  ]);
   const id = account.account_id;
-  const [owner, movements, history, holds, notes, limits] = await Promise.all([
-    readHolder(visit, account),
-    person.scopes.has('transactions:read')
-      ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
-      : undefined,
-    api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
-    holdsOn(visit, account),
-    showNotes(visit, 'accounts', id),
-    limitsOn(visit, account),
-  ]);
-  const [names, named] = await Promise.all([
-    readActorNames(visit, history.data, 'actor'),
-    movements && addParties<EntryLine>(visit)(movements.data),
-  ]);
   return {
     title: `Account ${account.account_number}`,
     heading: accountHeading({ account, owner }),
-    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), person, movements?.data)}${frozen(account, history.data[0], names)}${desk(
+    content: html`${accountLine(account)}${accountParts(id, '', person)}${saved(account, query.get('saved'), person, named)}${frozen(account, history.data[0], names)}${desk(
       'The account',
       accountSide({ account, owner, lastChange: history.data[0], limits }, person, query.get('saved') === 'opened'),
       html`${named && html`${accountDays(id)}<h2>Latest movements</h2>${movementTable(named, account.account_number)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}

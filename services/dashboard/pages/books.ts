@@ -144,11 +144,9 @@ type Bucket = PostingStatistics['buckets'][number];
 /** Postings and amounts over time, as a chart and as a table. */
 function addPostings(app: FastifyInstance): void {
   addPage(app, postingsUrl, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query, now }) => {
-    const [{ data: accounts }, asked] = await Promise.all([
-      api.get<SystemAccount[]>('/admin/system-accounts'),
-      query.get('currency') ?? busiestIn(api),
-    ]);
+    const { data: accounts } = await api.get<SystemAccount[]>('/admin/system-accounts');
     const currencies = [...new Set(accounts.map(({ currency }) => currency))];
+    const asked = query.get('currency') ?? (currencies.length > 1 ? await busiestIn(api) : undefined);
     const currency = asked !== undefined && currencies.includes(asked) ? asked : currencies[0];
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));

@@ -79,7 +79,7 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
         if (values.has('found_for')) values.set('other_number', readOther(values));
         // It may be confirmed already without being found: with the same key, it is posted once. A refusal is stored under it.
         if (changed && !before) values.set('idempotency_key', changed.idempotency_key);
-        return showForm(visit, kind, await readOwnedAccount(visit, visit.id), values, wrong);
+        return showForm(visit, kind, readAccount(visit, visit.id), values, wrong);
       },
       take: (visit) => take(visit, kind, instructions),
     });
@@ -95,18 +95,20 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
 async function showForm(
   visit: PageRequest,
   kind: CounterKind,
-  owned: Owned,
+  reading: Promise<Account>,
   values: URLSearchParams,
   wrong: Wrong,
   found?: FoundAccounts,
 ): Promise<PageResult> {
-  const { client_id, account_id } = owned.account;
-  const [siblings, notes, till] = await Promise.all([
-    hasOther(kind) ? accountsOwnedBy(visit, client_id, { status: 'Active' }) : [],
-    notesFor(visit, owned.account),
+  const [account, owner, siblings, notes, till] = await Promise.all([
+    reading,
+    reading.then((its) => readHolder(visit, its)),
+    hasOther(kind) ? reading.then(({ client_id }) => accountsOwnedBy(visit, client_id, { status: 'Active' })) : [],
+    reading.then((its) => notesFor(visit, its)),
     tillFor(visit, kind),
   ]);
-  const others = siblings.filter((one) => one.account_id !== account_id);
+  const owned = { account, owner };
+  const others = siblings.filter((one) => one.account_id !== account.account_id);
   return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong, found, till }) };
 }
 
@@ -122,13 +124,12 @@ type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 /** Converts the entered values to an instruction and redirects to its summary. */
 async function take(visit: PageRequest, kind: CounterKind, instructions: Instructions): Promise<PageResult> {
   const { fields, actor } = visit;
-  const owned = await readOwnedAccount(visit, visit.id);
-  const { account } = owned;
+  const account = await readAccount(visit, visit.id);
   const typed = typedAmount(fields.get('amount') ?? '', account.currency);
   const named = hasOther(kind) ? await findOther(visit, kind, account) : undefined;
   if (named !== undefined && 'found' in named) {
     const wrong: Wrong = { fields: 'wrong' in typed ? { amount: typed.wrong } : {} };
-    return { ...(await showForm(visit, kind, owned, fields, wrong, named.found)), status: 400 };
+    return { ...(await showForm(visit, kind, Promise.resolve(account), fields, wrong, named.found)), status: 400 };
   }
   const { amount, other_number: other } = accepted({ other_number: named, amount: typed });
   const entered = enteredIn(['reference', 'description', 'effective_date'], fields);
@@ -284,7 +285,7 @@ async function refused(
       ...(badDay !== undefined && { effective_date: badDay }),
     },
   };
-  const shown = await showForm(visit, kind, own, valuesOf(instruction), wrong);
+  const shown = await showForm(visit, kind, Promise.resolve(own.account), valuesOf(instruction), wrong);
   return { ...shown, title: kinds[kind].title, status };
 }
 

@@ -149,12 +149,15 @@ const activeTable = (rows: readonly Hold[], person: Person): Html =>
     '',
   );
 
-/** The holds on the page of their account, if there are any, for people who may read them. */
-export async function holdsOn({ api, person }: PageRequest, account: Account): Promise<Html> {
+/** The holds on the page of their account, which is being read, if there are any, for people who may read them. */
+export async function holdsOn({ api, person, id }: PageRequest, reading: Promise<Account>): Promise<Html> {
   if (!person.scopes.has('transactions:read')) return html``;
-  const { account_id, balance, currency } = account;
-  const { data, next } = await api.get<Hold[]>(`/accounts/${account_id}/holds?status=Active&limit=5`);
+  const [{ data, next }, account] = await Promise.all([
+    api.get<Hold[]>(`/accounts/${id}/holds?status=Active&limit=5`),
+    reading,
+  ]);
   if (data.length === 0) return html``;
+  const { account_id, balance, currency } = account;
   const held = sumText(balance, availableBalance(account), currency, -1n);
   return html`<h2>Holds</h2><p>Held <strong>${amountText(held, currency)}</strong></p>${activeTable(data, person)}
 ${next !== undefined && html`<p><a href="${holdsUrl(account_id)}">All holds</a></p>`}`;

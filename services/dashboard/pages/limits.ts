@@ -72,11 +72,10 @@ const read = async ({ api }: PageRequest, id: string): Promise<Limits> =>
 const limitText = (limits: Limits, name: LimitName): string =>
   limits[name] === undefined ? 'no limit' : amountText(limits[name], limits.currency);
 
-/** Shows the limits on the page of their account, if there are any. */
-export async function limitsOn(visit: PageRequest, account: Account): Promise<Html | undefined> {
-  const { account_id, account_type } = account;
+/** Shows the limits on the page of their account, which is being read, if there are any. */
+export async function limitsOn(visit: PageRequest, reading: Promise<Account>): Promise<Html | undefined> {
+  const [limits, { account_type }] = await Promise.all([known(read(visit, visit.id)), reading]);
   if (account_type === 'Loan') return undefined;
-  const limits = await known(read(visit, account_id));
   if (!limits) return html`not known`;
   const set = inOrder.filter((name) => limits[name] !== undefined);
   if (set.length === 0) return undefined;

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { messageOfType } from '#libs/contracts/messages.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
@@ -9,7 +11,10 @@ import { testDashboard } from '../test/test-dashboard.ts';
  * to the API, and how a page shows the responses.
  */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, ReplyBody | 'no_reply' | ((data: Record<string, unknown>) => ReplyBody)>;
+let answers: Record<
+  string,
+  ReplyBody | 'no_reply' | ((data: Record<string, unknown>) => ReplyBody | Promise<ReplyBody>)
+>;
 
 const retail = {
   client_id: ids.client,
@@ -721,6 +726,26 @@ describe('accounts', () => {
     ]);
   });
 
+  it('an account’s pages ask at once for all that does not depend on the account', async () => {
+    const wanted = ['list_entries', 'list_status_transitions', 'list_holds', 'list_notes', 'get_account_limits'];
+    const { get } = made.signedIn(everything);
+    for (const [path, names] of [
+      ['', wanted],
+      ['/entries', ['list_entries']],
+      ['/statement', ['get_statement']],
+    ] as const) {
+      const before = made.sent.length;
+      const sent = () => made.sent.slice(before).map(({ headers }) => messageOfType(headers['ce_type'] ?? ''));
+      const missing = () => names.filter((name) => !sent().includes(name as ReturnType<typeof messageOfType>));
+      answers['get_account'] = async () => {
+        await eventually(() => missing().length === 0);
+        return ok(samples.master);
+      };
+      await get(`${account}${path}`);
+      expect(missing(), path).toEqual([]);
+    }
+  });
+
   it('transactions keep their filters over pages and orders, and can be downloaded as CSV', async () => {
     answers['list_transactions'] = (data) =>
       ok({
@@ -729,8 +754,9 @@ describe('accounts', () => {
       });
     const { get } = made.signedIn(everything);
     const { body } = await get(`${account}/transactions?status=Completed&from_day=2026-01-01&to_day=2026-01-02`);
-    expect(lastSent()).toMatchObject({
+    expect(made.sent.map(({ value }) => JSON.parse(String(value)) as unknown)).toContainEqual({
       account_id: ids.account,
+      limit: 50,
       status: 'Completed',
       from: '2026-01-01T00:00:00.000Z',
       to: '2026-01-03T00:00:00.000Z',

@@ -29,10 +29,13 @@ export function addStatement(app: FastifyInstance): void {
   const page = { title: 'Statement', scope: 'transactions:read' } as const;
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit);
-    const { statement, isCut } = await read(visit.api, statementPath(visit), period);
-    const [owned, entries] = await Promise.all([
+    const readEntries = async () => {
+      const found = await read(visit.api, statementPath(visit), period);
+      return { ...found, entries: await addParties<EntryLine>(visit)(found.statement.entries) };
+    };
+    const [owned, { statement, isCut, entries }] = await Promise.all([
       visit.person.scopes.has('accounts:read') ? readOwnedAccount(visit, visit.id) : undefined,
-      addParties<EntryLine>(visit)(statement.entries),
+      readEntries(),
     ]);
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {

@@ -138,7 +138,7 @@ describe('cash by day', () => {
   async function shown(reply: ReplyBody | undefined, path = '') {
     const bank = await testDashboard(({ name }) => (name === 'get_cash_days' && reply ? reply : 'no_reply'));
     try {
-      return (await bank.signedIn('books:read').get(`/admin/ui/today${path}`)).body;
+      return (await bank.signedIn('books:read').get(`/admin/ui/cash-days${path}`)).body;
     } finally {
       await bank.app.close();
     }
@@ -160,15 +160,15 @@ describe('cash by day', () => {
     expect(visibleText(body)).toContain(' 1 2 3 4 5 6 7 8 9 10 11 12 13 Today ');
     expect(body).not.toContain('style=');
     expect(visibleText(body)).toContain('2026-01-14 , today 0.00 0.01 2026-01-13 0.00 0.00');
-    expect(body).toContain('href="/admin/ui/today?days=30"');
+    expect(body).toContain('href="/admin/ui/cash-days?days=30"');
   });
 
   it('says which days are not counted yet, and what is not known', async () => {
     const body = await shown(cash(false), '?days=30');
     expect(body).toContain('Days before 2026-01-10 are still being counted.');
-    expect(body).toContain('hx-get="/admin/ui/today?days=30"');
+    expect(body).toContain('hx-get="/admin/ui/cash-days?days=30"');
     answers = {};
-    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain(
+    expect((await made.signedIn('books:read').get('/admin/ui/cash-days')).body).toContain(
       'cash of the last days cannot be shown',
     );
   });

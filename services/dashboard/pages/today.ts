@@ -27,21 +27,29 @@ export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
     const { api, person, now } = visit;
     const day = bankDay(now);
-    const isLong = visit.query.get('days') === '30';
-    const shownAt = isLong ? `${url}?days=30` : url;
-    const [totals, operations, waiting, cash, openDays] = await Promise.all([
+    const [totals, operations, waiting, openDays] = await Promise.all([
       known(api.get<PostingTotals>(`/admin/posting-totals?from=${startOfDay(day)}`)),
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
-      known(api.get<CashDays>(`/admin/cash-days?days=${isLong ? 30 : 14}`)),
       known(countOpenDays(visit)),
     ]);
     const content = html`${operations && showSwitchedOff(operations.data)}<div class="tiles">${tiles(visit, operations?.data, waiting, openDays)}</div>
-<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
-<h2>Cash by day of posting</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
+<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}`;
+    return refreshed('today', url, 30, now, content);
+  });
+}
+
+const cashUrl = '/admin/ui/cash-days';
+
+/** The cash of the last days, which the first page loads apart: the figures above it need not wait for it. */
+export function addCashDays(app: FastifyInstance): void {
+  addPage(app, cashUrl, { title: 'Cash by day of posting', scope: 'books:read' }, async ({ api, query, now }) => {
+    const isLong = query.get('days') === '30';
+    const cash = await known(api.get<CashDays>(`/admin/cash-days?days=${isLong ? 30 : 14}`));
+    const content = html`<h2>Cash by day of posting</h2>${cash ? cashBars(cash.data) : notice('warning', 'The cash of the last days cannot be shown now.')}
 <p class="quiet">Here is all cash, also of payment files and of programs, which is in no till.</p>
-<p><a href="${url}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a></p>`;
-    return refreshed('today', shownAt, 30, now, content);
+<p><a href="${cashUrl}?days=${isLong ? 14 : 30}">${isLong ? '14 days' : '30 days'}</a></p>`;
+    return refreshed('cash-days', isLong ? `${cashUrl}?days=30` : cashUrl, 300, now, content);
   });
 }
 
@@ -202,7 +210,7 @@ export function addHome(app: FastifyInstance): void {
     const sections = visibleSections(scopes).filter((section) => section.url !== '/admin/ui');
     const parts = [
       isClerk && loaded('your-day', yourDayUrl, 'Your day'),
-      seesBooks && loaded('today', url, 'The day so far'),
+      seesBooks && html`${loaded('today', url, 'The day so far')}${loaded('cash-days', cashUrl, 'Cash by day')}`,
     ];
     return {
       content: html`${isClerk && startForm('')}${scopes.has('approvals:write') ? parts.reverse() : parts}

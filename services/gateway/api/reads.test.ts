@@ -35,6 +35,27 @@ describe('reads', () => {
     ).toEqual([ids.account, ids.other]);
   });
 
+  test('accounts by their ids are read together with their balances, and once more if one was opened meanwhile', async () => {
+    let hasAsked: () => void = () => undefined;
+    const asked = new Promise<void>((resolve) => (hasAsked = resolve));
+    let balances: unknown[] = [];
+    const { call, sent } = await start(async ({ name }) => {
+      if (name === 'get_ledger_accounts') {
+        hasAsked();
+        return ok(balances.shift());
+      }
+      await asked;
+      return ok({ items: [samples.master] });
+    });
+    balances = [[samples.ledger]];
+    const list = () => call('GET', `/accounts?account_ids=${ids.account},${ids.other}`);
+    expect((await list()).body.data).toMatchObject([{ balance: 10.5 }]);
+    expect(sent).toHaveLength(2);
+    balances = [[], [samples.ledger]];
+    expect((await list()).body.data).toMatchObject([{ balance: 10.5 }]);
+    expect(sent).toHaveLength(5);
+  });
+
   test('several ids in one query are well-formed, and a bound caller cannot filter by actor', async () => {
     const { call, sent, keyHeader } = await start(() => ok({ items: [] }));
     const clients = (list: string) => call('GET', `/clients?client_ids=${list}`);

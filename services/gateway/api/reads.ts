@@ -121,18 +121,25 @@ export async function readAccount(
   return { ...(account as Account), status_version: ledger[0]?.status_version };
 }
 
-/** accounts selects the page. One query to the ledger then returns all its balances. */
+/**
+ * accounts selects the page, and one query to the ledger returns all its balances: at the same time if the ids are known,
+ * otherwise, or if an account was opened meanwhile, after it.
+ */
 export async function readAccounts(input: ReadInput, deps: ReadDependencies): Promise<Page> {
+  const readBalances = async (account_ids: string[]) => {
+    const [key = ''] = account_ids;
+    return requireData(await deps.forwarder.query('get_ledger_accounts', { account_ids }, key, input.origin));
+  };
+  const { account_ids } = input.query;
+  const named = typeof account_ids === 'string' ? account_ids.split(',') : undefined;
+  const early = named && readBalances(named).catch(() => undefined);
   const page = (await readPage('list_accounts', input, deps)) as MessageResult<'list_accounts'>;
   if (page.items.length === 0) return page;
-  const account_ids = page.items.map(({ account_id }) => account_id);
-  const balances = await deps.forwarder.query(
-    'get_ledger_accounts',
-    { account_ids },
-    account_ids[0] ?? '',
-    input.origin,
-  );
-  return { ...page, items: withBalances(page.items, requireData(balances)) };
+  const ids = page.items.map(({ account_id }) => account_id);
+  const balances = (await early) ?? [];
+  const known = new Set(balances.map(({ account_id }) => account_id));
+  const isAll = ids.every((id) => known.has(id));
+  return { ...page, items: withBalances(page.items, isAll ? balances : await readBalances(ids)) };
 }
 
 /** A balance is never omitted: if one is missing, the whole list is a 503 (contract: accounts-12). */

@@ -38,6 +38,15 @@ it('counts the cash of each day, reversals in the opposite direction, and a day 
   for (; !parts.at(-1)?.complete && parts.length < 9; ) parts.push(await ask(now, 3));
   expect(parts[0]).toMatchObject({ complete: false, counted_from: '2030-05-02' });
   expect(parts.at(-1)).toEqual({ ...all, days: [first, yens, reversed, last] });
+  // Nothing of a day that has as many transactions is summed up again.
+  const asked: unknown[] = [];
+  const { query } = ledger.reads;
+  ledger.reads.query = ((...given: [string, string[]]) => {
+    if (given[0].includes('sum(')) asked.push(given[1][0]);
+    return Reflect.apply(query, ledger.reads, given);
+  }) as typeof query;
+  expect((await ask(now)).days).toEqual([first, yens, reversed, last]);
+  expect(asked).toEqual(['2030-05-04T00:00:00.000Z']);
   // A command that is decided late still counts on a day that may not be over for it, and no longer on one that is.
   await ledger.book([
     ledger.cash('Deposit', a, '100', at('2030-05-03')),

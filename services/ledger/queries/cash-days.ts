@@ -3,42 +3,46 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { plusDays } from '#libs/contracts/times.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { bankZone, dayAt, dayLimit } from '../domain/calendar.ts';
-import { isCash, isIn, lookedAt } from './statistics.ts';
+import { countedIn, lookedAt, sumTotals } from './statistics.ts';
 
-/** The cash of the last days. A day that has ended is counted once per process: no command is decided a day after it was accepted. */
+/**
+ * The cash of the last days. What a process has counted of a day that has ended, it keeps: for good if it ended a day ago,
+ * because no command is decided a day after it was accepted, otherwise as long as the day has as many transactions.
+ */
 
 type CashDay = MessageResult<'get_cash_days'>['days'][number];
+interface Kept {
+  /** The number of the day's transactions. */
+  rows: number;
+  day: CashDay[];
+}
 
 const dayMs = 86_400_000;
 const mostKept = 62;
-const kept = new WeakMap<Pool, Map<string, CashDay[]>>();
+const kept = new WeakMap<Pool, Map<string, Kept>>();
 
-const sumOf = (condition: string) =>
-  `coalesce(sum(amount_minor) filter (where ${isCash} and ${condition} and status = 'Completed'), 0)::text`;
-/** Of the newest transactions of a day. `rows`: how many were looked at. */
-const statement = `with day as materialized (
-    select currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as is_first from transactions
-    where created_at >= $1 and created_at < $2 order by created_at desc limit $3
-  )
-  select currency, ${sumOf(isIn)} as money_in, ${sumOf(`not ${isIn}`)} as money_out, (select count(*) from day) as rows
-  from day where is_first and currency is not null group by currency order by currency`;
-
-interface Row {
-  currency: string;
-  money_in: string;
-  money_out: string;
-  rows: bigint;
+/** Sums up the cash of a day, from this time on. */
+async function sumDay(pool: Pool, date: string, from = dayLimit(date)): Promise<CashDay[]> {
+  const totals = await sumTotals(pool, from, dayLimit(date, 1));
+  const text = (minor: bigint, currency: string) => fromMinor(minor, currency);
+  return totals
+    .filter(({ money_in, money_out }) => money_in > 0n || money_out > 0n)
+    .map(({ currency, money_in, money_out }) => ({
+      date,
+      currency,
+      money_in: text(money_in, currency),
+      money_out: text(money_out, currency),
+    }))
+    .sort((a, b) => (a.currency < b.currency ? -1 : 1));
 }
 
-async function countDay(pool: Pool, date: string, most: number): Promise<{ days: CashDay[]; rows: number }> {
-  const { rows } = await pool.query<Row>(statement, [dayLimit(date), dayLimit(date, 1), most]);
-  const days = rows.map(({ currency, money_in, money_out }) => ({
-    date,
-    currency,
-    money_in: fromMinor(BigInt(money_in), currency),
-    money_out: fromMinor(BigInt(money_out), currency),
-  }));
-  return { days: days.filter((day) => /[1-9]/.test(day.money_in + day.money_out)), rows: Number(rows[0]?.rows ?? 0) };
+/** Counts the transactions of a day in the index of times alone. */
+async function countRows(pool: Pool, date: string): Promise<number> {
+  const { rows } = await pool.query<{ count: bigint }>(
+    'select count(*) from transactions where created_at >= $1 and created_at < $2',
+    [dayLimit(date), dayLimit(date, 1)],
+  );
+  return Number(rows[0]?.count ?? 0);
 }
 
 /**
@@ -53,25 +57,26 @@ export async function getCashDays(
 ): Promise<MessageResult<'get_cash_days'>> {
   const to = dayAt(now);
   const from = plusDays(to, 1 - Number(asked));
-  const known = kept.get(pool) ?? new Map<string, CashDay[]>();
+  const known = kept.get(pool) ?? new Map<string, Kept>();
   kept.set(pool, known);
-  const today = await countDay(pool, to, most + 1);
-  let counted_from = today.rows > most ? plusDays(to, 1) : to;
-  const found = [today.days];
+  const today = await countedIn(pool, dayLimit(to), dayLimit(to, 1), most);
+  const found = [await sumDay(pool, to, today.counted_from)];
+  let counted_from = today.complete ? to : plusDays(to, 1);
   let left = most;
   for (let date = plusDays(to, -1); date >= from && counted_from <= to; date = plusDays(date, -1)) {
     const key = `${bankZone()} ${date}`;
-    let day = known.get(key);
-    if (day === undefined) {
+    let one = known.get(key);
+    const isOver = Date.parse(now) - Date.parse(dayLimit(date, 1)) > dayMs;
+    const rows = one && isOver ? one.rows : await countRows(pool, date);
+    if (rows !== one?.rows) {
       if (left <= 0) break;
-      const counted = await countDay(pool, date, 2 ** 31);
-      left -= counted.rows;
-      day = counted.days;
-      if (Date.parse(now) - Date.parse(dayLimit(date, 1)) > dayMs) known.set(key, day);
+      one = { rows, day: await sumDay(pool, date) };
+      left -= rows;
+      known.set(key, one);
       const [oldest] = known.keys();
       if (known.size > mostKept && oldest !== undefined) known.delete(oldest);
     }
-    found.unshift(day);
+    found.unshift(one.day);
     counted_from = date;
   }
   return { from, to, complete: counted_from === from, counted_from, days: found.flat() };

@@ -26,6 +26,9 @@ async function byText(pool: Pool, q: string, given: string): Promise<Found[]> {
   return rows.map(toFound);
 }
 
+/** Telephone and account numbers, for which people search most. None is a request id, and their case is that of the index. */
+const isNumber = (q: string): boolean => /^\+?[\d ()-]{4,20}$/.test(q);
+
 /** Searches by request id, and by references in mixed case. */
 async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRecord & Matched>(
@@ -75,7 +78,7 @@ export async function searchPostings(pool: Pool, given: string): Promise<SearchH
   let found = await byId(pool, q);
   if (found.length === 0) found = await byReceipt(pool, q);
   if (found.length === 0) found = await byText(pool, q, given);
-  if (found.length === 0) found = await amongNewest(pool, q);
+  if (found.length === 0 && !isNumber(q)) found = await amongNewest(pool, q);
   const hits = new Map<string, SearchHit>();
   for (const each of found) for (const hit of toHits(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
   return [...Map.groupBy(hits.values(), ({ kind }) => kind).values()].flatMap((kind) => kind.slice(0, maxHits));
