@@ -172,7 +172,7 @@ const faults: Fault[] = [
   },
   {
     name: "a right of the ledger's role is revoked",
-    fires: ['BankExecutionFailing'],
+    fires: ['BankExecutionFailing', 'BankProcessNotReady'],
     inject: async ({ pool }) =>
       void (await pool.query(
         "do $$ begin execute format('revoke insert on transactions from %I', current_database() || '_ledger'); end $$",
