@@ -1040,7 +1040,7 @@ export interface Calls {
   }, options?: CallOptions): Promise<string>;
   /** Get a statement of an account for a period, as a file of ISO 20022 camt.053 that is read as it arrives. It is requested when it is read, once. */
   getStatementXml(input: { account_id: string; on: string }, options?: CallOptions): AsyncIterable<Uint8Array>;
-  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
+  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, request id, counterparty, metadata, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
     counterparty_account_id?: string;
@@ -1058,6 +1058,7 @@ export interface Calls {
     max_amount?: number;
     idempotency_key?: string;
     external_id?: string;
+    request_id?: string;
     metadata?: Record<string, string>;
     limit?: number;
     cursor?: string;
@@ -1160,7 +1161,7 @@ export interface Calls {
   listDayLines(input: { date: string }, options?: CallOptions): Lines<DayLine>;
   /** Get the balances of all accounts of clients on a day. Streams JSON lines, or CSV (`Accept: text/csv`): every account, by account_id, with its balance by value date at the end of the day `on`, by default the current day. All are of one moment. A caller may request one such file at a time; a second gets a 429. Scope: books:read. */
   listBalances(input?: { on?: string; currency?: string }, options?: CallOptions): Lines<DayBalance>;
-  /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, receipt number, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
+  /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, receipt number, reference, or Idempotency-Key, by request id if the bank generated it or if they are among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
   /** Get the timeline of a transaction: request, command, entries, events. Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication. Scope: audit:read and transactions:read. */
   getTimeline(input: { transaction_id: string }, options?: CallOptions): Promise<Timeline>;

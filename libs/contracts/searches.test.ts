@@ -13,6 +13,7 @@ test.each<[Record<string, unknown>, boolean]>([
   [{ transaction_type: 'Deposit' }, true],
   [{ currency: 'KES' }, true],
   [{ actor: 'key:1' }, true],
+  [{ request_id: 'r-1' }, true],
   [{ counterparty_account_id: 'acc_1' }, true],
   [{ metadata: { order: '17' }, from: '2026-01-01' }, true],
   [{ transaction_type: 'Deposit', account_id: 'acc_1' }, false],

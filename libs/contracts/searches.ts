@@ -9,6 +9,7 @@ const filters: { [N in MessageName]?: readonly string[] } = {
     'transaction_type',
     'currency',
     'actor',
+    'request_id',
     'counterparty_account_id',
     'metadata',
     'min_amount',

@@ -100,6 +100,7 @@ const listFilters = z
     max_amount: field.decimalParameter.optional(),
     idempotency_key: z.string().trim().max(255).optional(),
     external_id: externalId.optional(),
+    request_id: z.string().max(128).optional(),
     ...metadataFilters,
     ...field.page,
   })
@@ -119,7 +120,7 @@ export const transactionEndpoints = {
     summary: 'List transactions',
     scope: 'transactions:read',
     query: listFilters,
-    description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, counterparty, metadata, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
+    description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, request id, counterparty, metadata, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
     shape: 'page',
     errors: ['invalid_amount', 'unsupported_currency'],
   },
@@ -280,6 +281,8 @@ export const transactionMeanings = {
       'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
     'list_transactions.actor':
       'Only transactions of this caller: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
+    'list_transactions.request_id':
+      'Only transactions of the request with this X-Request-Id. One that the bank generated contains its time, so that it is found at once; with another, `from` and `to` save pages. A posting that waited for an approval: `GET /admin/audit?request_id=`',
     'list_transactions.metadata': listedMetadata,
     'list_transactions.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
     'list_transactions.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
+import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import { type ApiOptions, createApi } from './api.ts';
 import { addAssets } from './html/assets.ts';
@@ -190,5 +190,5 @@ const requestIdForm = /^[\x20-\x7e]{1,128}$/;
 /** Returns the X-Request-Id of a proxy, or a new one. */
 function requestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+  return typeof given === 'string' && requestIdForm.test(given) ? given : freshRequestId(Date.now());
 }

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
 import { endpoints } from '#libs/contracts/endpoints.ts';
+import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
 import { logRefused } from '#libs/service/refused-requests.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
@@ -237,7 +237,7 @@ const requestIdForm = /^[\x20-\x7e]{1,128}$/;
 /** Returns the caller's X-Request-Id, or a new one. */
 function requestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+  return typeof given === 'string' && requestIdForm.test(given) ? given : freshRequestId(Date.now());
 }
 
 function errorHandler(

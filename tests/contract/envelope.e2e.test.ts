@@ -138,6 +138,23 @@ describe('Envelope, ids, time', () => {
     expect(events).toHaveLength(1);
   });
 
+  it('the transactions of a request are found by its X-Request-Id, given or generated', async () => {
+    // contract: envelope-37
+    const [{ account_id: from }, { account_id: to }] = [
+      await api.newAccount({ initial_deposit: 5 }),
+      await api.newAccount(),
+    ];
+    const body = { from_account_id: from, to_account_id: to, amount: 1 };
+    for (const headers of [undefined, { 'x-request-id': `mine ${Date.now()}` }]) {
+      const made = await api.post('/transfers', body, headers);
+      expect(made.status).toBe(201);
+      const query = new URLSearchParams({ request_id: made.header('x-request-id') ?? '' });
+      const legs = (await api.get(`/transactions?${query}`)).list() as { account_id: string }[];
+      expect(legs.map(({ account_id }) => account_id).sort()).toEqual([from, to].sort());
+    }
+    expect((await api.get('/transactions?request_id=nobody')).list()).toEqual([]);
+  });
+
   it.each([
     ['missing', undefined],
     ['longer than 128 characters', 'x'.repeat(129)],

@@ -1,6 +1,7 @@
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import { type Approval, approvalActions, type OwnRules, ownRules, rulesIn } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { freshBits } from '#libs/contracts/fresh-ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { dayIn } from '#libs/service/days.ts';
 import { type Caller, listScopes } from '../access/caller.ts';
@@ -12,7 +13,6 @@ import { outcomeUnknown, requireData } from './answer.ts';
 import { readClosing, withClosing } from './closings.ts';
 import type { CommandDependencies } from './commands.ts';
 import type { Forwarder } from './forward.ts';
-import { freshBits } from './ids.ts';
 import { createPresenter, jsonNumber } from './present.ts';
 import { type Page, queryById, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
 

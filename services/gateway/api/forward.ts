@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { idsForLog, replySchema } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
+import { freshAt } from '#libs/contracts/fresh-ids.ts';
 import { type MessageData, type MessageName, type MessageResult, messages } from '#libs/contracts/messages.ts';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -12,7 +13,6 @@ import { type Command, deadlineMs, encode, type Origin, replyWaitMs } from '../m
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { type Breaker, createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
-import { freshAt } from './ids.ts';
 
 export type Outcome<T = unknown> =
   | { kind: 'done'; data: T; replayed: boolean }

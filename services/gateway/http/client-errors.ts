@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { connectionState, responseUnderWay } from '#libs/service/connections.ts';
 import { plainAddress } from '#libs/service/networks.ts';
 import { writeRefused } from '#libs/service/refused-requests.ts';
@@ -56,7 +56,7 @@ function answer(logger: Logger, error: ClientError, socket: Socket, request: Inc
   }
   const refused = ofParser[error.code ?? ''] ?? malformed;
   const { status } = errorCodes[refused.code];
-  const id = randomUUID();
+  const id = freshRequestId(Date.now());
   writeRefused(logger, {
     request_id: id,
     method: null,

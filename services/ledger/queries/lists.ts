@@ -1,5 +1,6 @@
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
+import { periodOfRequest } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, debitLegId, type IdKind, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
@@ -207,13 +208,17 @@ export async function listTransactions(
     (filters.counterparty_account_id !== undefined && !isId('account', filters.counterparty_account_id))
   )
     return { items: [] };
-  const { transaction_type, currency, actor, reference, idempotency_key, external_id, from, to, status } = filters;
+  const { transaction_type, currency, actor, reference, idempotency_key, external_id, request_id, from, to, status } =
+    filters;
   const within = new Where(shown)
     .equal({ 't.reference': reference, 't.idempotency_key': idempotency_key, 't.external_id': external_id })
     .between('t.created_at', from, to);
+  const period = request_id === undefined ? undefined : periodOfRequest(request_id);
+  if (period) within.between('t.created_at', period.from.toISOString(), period.to.toISOString());
   const only = new Where().equal({
     't.currency': currency,
     't.actor': actor,
+    't.request_id': request_id,
     't.counterparty_account_id': bits('account', filters.counterparty_account_id) ?? undefined,
   });
   if (transaction_type !== undefined) only.add(`${shownType(only, bound)} = ?`, transaction_type);

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
+import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
+import { listTransactions } from './lists.ts';
 
 const ledger = useLedger();
 
@@ -60,15 +62,30 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     expect(await search(q), q).toEqual([]);
 });
 
-it('scans only the newest for a request id, and returns at most twenty', async () => {
+it('scans only the newest for a request id unless it contains its time, and returns at most twenty', async () => {
+  const ofBank = freshRequestId(Date.parse('2020-01-01T00:00:05Z'));
   const account_id = await ledger.open('Savings', '0');
   await ledger.owner.query(
     `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, actor, request_id, reference, created_at)
-     select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', 'old-' || n, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
-    [account_id.slice(4)],
+     select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', case n when 6 then $2 else 'old-' || n end, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
+    [account_id.slice(4), ofBank],
   );
   await ledger.owner.query('analyze transactions');
   expect(await search('SALARY')).toHaveLength(20);
   expect(await search('old-119999')).toHaveLength(1);
   expect(await search('old-5')).toEqual([]);
+  expect(await search(ofBank)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-01T00:00:06.000Z' }]);
+  const page = { limit: 10, order: 'desc', after: undefined } as const;
+  // contract: envelope-37
+  const listed = async (filters: object, scanned: number) =>
+    (await listTransactions(ledger.reads, { ...page, ...filters }, undefined, scanned)) ?? { items: [] };
+  const found = { items: [{ created_at: '2020-01-01T00:00:06.000Z' }], complete: true };
+  expect(await listed({ request_id: ofBank }, 50)).toMatchObject(found);
+  expect((await listed({ request_id: ofBank }, 50)).items).toHaveLength(1);
+  expect(await listed({ request_id: 'old-7' }, 50)).toMatchObject({ items: [], complete: false });
+  const around = { from: '2020-01-01T00:00:00.000Z', to: '2020-01-01T00:00:20.000Z' };
+  expect(await listed({ request_id: 'old-7', ...around }, 50)).toMatchObject({
+    items: [{ created_at: '2020-01-01T00:00:07.000Z' }],
+    complete: true,
+  });
 });

@@ -1,6 +1,8 @@
+import { periodOfRequest } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, debitLegId, formatId, idBits, isId } from '#libs/contracts/ids.ts';
 import { bitsOfReceipt } from '#libs/contracts/receipts.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
+import { searchedRows } from '#libs/contracts/searches.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { readTransactions, toTransactionRecord, transactionColumns } from '../rows.ts';
@@ -29,12 +31,13 @@ async function byText(pool: Pool, q: string, given: string): Promise<Found[]> {
 /** Telephone and account numbers, for which people search most. None is a request id, and their case is that of the index. */
 const isNumber = (q: string): boolean => /^\+?[\d ()-]{4,20}$/.test(q);
 
-/** Searches by request id, and by references in mixed case. */
-async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
+/** Searches by request id, at the time that it contains or among the newest, and by references in mixed case. */
+async function byScan(pool: Pool, q: string): Promise<Found[]> {
+  const period = periodOfRequest(q);
   const { rows } = await pool.query<TransactionRecord & Matched>(
-    `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
+    `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions where created_at >= $2 and created_at < $3 order by created_at desc, transaction_id desc limit ${period ? searchedRows : newest}) recent
      where request_id = $1 or lower(reference) = lower($1) limit ${maxHits}`,
-    [q],
+    [q, period?.from ?? '-infinity', period?.to ?? 'infinity'],
   );
   return rows.map(toFound);
 }
@@ -78,7 +81,7 @@ export async function searchPostings(pool: Pool, given: string): Promise<SearchH
   let found = await byId(pool, q);
   if (found.length === 0) found = await byReceipt(pool, q);
   if (found.length === 0) found = await byText(pool, q, given);
-  if (found.length === 0 && !isNumber(q)) found = await amongNewest(pool, q);
+  if (found.length === 0 && !isNumber(q)) found = await byScan(pool, q);
   const hits = new Map<string, SearchHit>();
   for (const each of found) for (const hit of toHits(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
   return [...Map.groupBy(hits.values(), ({ kind }) => kind).values()].flatMap((kind) => kind.slice(0, maxHits));
