@@ -305,14 +305,23 @@ describe('headers', () => {
   });
 });
 
-test('a 202 without an outcome is counted apart from one that is what was asked for', async () => {
+test('what has no outcome yet is counted apart from what was asked for', async () => {
   const metrics = createGatewayMetrics(createMetrics('gateway'));
   const counted = vi.spyOn(metrics, 'answered');
-  const { app, keyHeader } = await testApp(() => 'no_reply', { metrics });
-  const payload = { account_id: ids.account, transaction_type: 'Deposit', amount: 1 };
-  const answer = await app.inject({ method: 'POST', url: '/transactions', headers: keyHeader(), payload });
-  expect(answer.statusCode).toBe(202);
-  expect(counted.mock.calls.map(([endpoint, status, , isUnknown]) => [endpoint, status, isUnknown])).toEqual([
+  let isDone = false;
+  const done = () => ok({ results: [{ index: 0, status: 'Completed', transaction: samples.transaction }] });
+  const { app, keyHeader } = await testApp(() => (isDone ? done() : 'no_reply'), { metrics });
+  const transaction = { account_id: ids.account, transaction_type: 'Deposit', amount: 1 };
+  const post = (url: string, payload: object) =>
+    app.inject({ method: 'POST', url, headers: { ...keyHeader(), 'idempotency-key': 'k' }, payload });
+  const batch = { mode: 'independent', items: [{ transaction }] };
+  expect((await post('/transactions', transaction)).statusCode).toBe(202);
+  expect((await post('/batches', batch)).json().data).toMatchObject({ status: 'Pending' });
+  isDone = true;
+  expect((await post('/batches', batch)).json().data).toMatchObject({ status: 'Completed' });
+  expect(counted.mock.calls.map(([endpoint, status, , isPending]) => [endpoint, status, isPending])).toEqual([
     ['create_transaction', 202, true],
+    ['create_batch', 200, true],
+    ['create_batch', 200, false],
   ]);
 });

@@ -47,6 +47,10 @@ declare module 'fastify' {
     /** The number of received bytes of the body. */
     heldBytes: number;
   }
+  interface FastifyReply {
+    /** True for an outcome that is not known yet and must be asked for. */
+    isPending: boolean;
+  }
 }
 
 /** Large enough for a token of 64 KB, which is refused like any invalid token, and for ids of 10 KB in a path. */
@@ -97,6 +101,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
   app.decorateRequest('heldBytes', 0);
+  app.decorateReply('isPending', false);
   const verifyToken = await createTokenVerifier(app, deps.tokens, now);
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
   const limits = await createRateLimits(app, {
@@ -129,9 +134,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     forgetLatest(request.raw);
     markAnswered(request.raw);
     const { endpoint = 'none' } = request.routeOptions.config;
-    // The outcome of such a 202 must be asked for; that of others, as for an approval, is what was asked for.
-    const isUnknown = reply.statusCode === 202 && reply.hasHeader('retry-after');
-    deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000, isUnknown);
+    deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000, reply.isPending);
     if (reportedToSiem.has(endpoint) && reply.statusCode < 300) deps.auditRecords.done(request, endpoint);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();

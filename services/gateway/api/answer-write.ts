@@ -53,6 +53,7 @@ export function answerWrite(endpoint: Endpoint, acceptanceTimes: FirstAcceptance
     if (stage !== 'no_reply' || !plan.pending || !endpoint.pending)
       throw outcomeUnknown(plan.resource, hasKey, plan.location);
     const { acceptedAt } = input;
+    reply.isPending = true;
     reply.headers({ location: plan.location, 'retry-after': '1' });
     const pending = plan.pending(hasKey ? acceptanceTimes.first(plan.id, acceptedAt) : acceptedAt);
     send(reply, 202, show(pending, origin.caller.boundClientId), form);

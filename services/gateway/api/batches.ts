@@ -98,6 +98,7 @@ export function batchHandler(
     await otherRequests();
     const shown = present(batch, caller.boundClientId);
     await otherRequests();
+    reply.isPending = batch.status === 'Pending';
     send(reply, endpoints.create_batch.success, shown);
   }
 }
