@@ -16,6 +16,7 @@ import {
   toEntryRecord,
   uuids,
 } from '../rows.ts';
+import { canBeAvailable, type Held, readHeld } from './available-checks.ts';
 import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
 
 /** The rules that relate events to the books. */
@@ -26,19 +27,23 @@ export const eventRules = {
   repeats: 'every copy of an event, by ce_id, has the same bytes',
   sequence: 'per account, the events of Completed transactions, and those of holds, are in sequence and without a gap',
   missing:
-    'each Completed or Failed transaction, transfer, and change of a hold has its event, published or in the outbox',
+    'each Completed or Failed transaction, transfer, change of a hold, and decided batch has its event, published or in the outbox',
   balances: 'the last published balance and status of each account match the books',
 } as const;
 
-export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'balances';
+export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'batches' | 'balances';
 
 /** The state of one account according to the events published so far. */
 export interface Published {
   /** The sequence of the newest Completed transaction. */
   sequence?: bigint;
+  /** The balance after it, and its ce_time. */
+  newest?: { balance: string; time: string };
   /** The numbers of Failed transactions and of transfers in the snapshot that have an event. Copies are not counted. */
   failed: bigint;
   transfers: bigint;
+  /** The number of decided batches of the whole bank in the snapshot that have an event. */
+  batches?: bigint;
   /** That of the newest hold event. */
   hold_version?: bigint;
   /** The sequence, and the versions of status and holds, of the latest message in `balances`. */
@@ -90,7 +95,11 @@ export async function checkOperations(
   );
   const owners = await readOwners([...records.values()], audit.pool);
   const reversed = await readReversedTransfers([...records.values()], audit.pool);
-  for (const { message, data, completed, transactionId } of read) {
+  const held = await readHeld(
+    read.map(({ message }) => message),
+    audit.pool,
+  );
+  for (const [i, { message, data, completed, transactionId }] of read.entries()) {
     const isFirst = noteCopy(message, audit);
     const record = records.get(transactionId);
     const entries = (completed?.entries ?? []).flatMap(
@@ -107,6 +116,7 @@ export async function checkOperations(
       const wrong = [
         ...differences(message, data, expected, audit.isResent),
         ...(completed && entries.length !== countLegs(record, audit) ? ['entries'] : []),
+        ...(isWrongAvailable(message, data, held[i], audit) ? ['available_balance'] : []),
       ];
       if (wrong.length > 0)
         audit.find(eventRules.same, {
@@ -121,8 +131,31 @@ export async function checkOperations(
         else if (type === 'corebanking.transaction.failed.v1') published.failed += 1n;
       }
     }
-    if (completed) noteNumber(message, completed.transaction.account_id, 'sequence', completed.sequence, audit);
+    if (completed) {
+      const { account_id } = completed.transaction;
+      noteNumber(message, account_id, 'sequence', completed.sequence, audit);
+      const published = getPublished(account_id, audit);
+      if (published.sequence === BigInt(completed.sequence))
+        published.newest = { balance: completed.balance_after, time: message.headers['ce_time'] ?? '' };
+    }
   }
+}
+
+/**
+ * Reports whether an event tells what cannot have been available. That of a refusal is compared with the balance after the
+ * preceding event of its account; a later copy, which follows newer events, is not.
+ */
+function isWrongAvailable(message: ReceivedMessage, data: object, held: Held | undefined, audit: EventAudit): boolean {
+  const { available_balance: available, balance_after } = data as {
+    available_balance?: string;
+    balance_after?: string;
+  };
+  if (available === undefined || held === undefined || audit.isResent) return false;
+  const { newest } = getPublished(message.key ?? '', audit);
+  const isLater = newest !== undefined && newest.time > (message.headers['ce_time'] ?? '');
+  const first = audit.headIsGone('transactions', message.partition) ? undefined : '0';
+  const balance = balance_after ?? (isLater ? undefined : (newest?.balance ?? first));
+  return balance !== undefined && !canBeAvailable(available, balance, held);
 }
 
 /** Checks messages of the compacted topic `balances`: each must contain a balance that the account had. */
@@ -294,7 +327,7 @@ export function noteCopy(message: ReceivedMessage, { recent, find, isResent = fa
   return before === undefined;
 }
 
-function getPublished(accountId: string, { published }: EventAudit): Published {
+export function getPublished(accountId: string, { published }: EventAudit): Published {
   const known = published.get(accountId) ?? { failed: 0n, transfers: 0n };
   published.set(accountId, known);
   return known;

@@ -118,7 +118,7 @@ export function differences(
 
 const postingTime = /^(ce_time|entries\.\d+\.created_at)$/;
 
-/** Known only when the event is published, or when it was decided, because the books keep no history of holds. */
+/** Known only when the event is published; what was available is checked apart (available-checks.ts). */
 const notInBooks = ['batch_id', 'batch_position', 'available_balance'];
 
 /** Events from before 1.0.0 lack these fields, and reversals of transfers lack transfer_id. */

@@ -39,7 +39,7 @@ import { verifyEvents } from './verify-events.ts';
 /**
  * The books are written once; each test publishes different events, with a separate topic prefix.
  */
-const names = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies TopicName[];
+const names = ['transactions', 'transfers', 'holds', 'batches', 'balances'] as const satisfies TopicName[];
 /** Other messages that the ledger's relay publishes. */
 const topicsOfBank = [...names, 'accounts.commands'] as const satisfies TopicName[];
 const [a, b] = [testAccount(1, 'Savings'), testAccount(2, 'Checking')];
@@ -112,6 +112,7 @@ beforeAll(async () => {
     placing(a, '1', { n: 71, expires_at, context }),
   ]);
   await book([release(70)]);
+  await book([capture(71, { amount: '0.4', final: false })]);
   await book([batch()]);
   events = (await readOutbox(pool)).filter(({ topic }) => names.some((name) => name === topic));
   await markAll();
@@ -198,7 +199,11 @@ describe('a valid bank', () => {
       }),
       headers: Object.fromEntries(Object.entries(message.headers).filter(([name]) => name !== 'ce_dataschema')),
     });
-    expect(await broken((messages) => messages.filter((message) => !isNewer(message)).map(older))).toEqual([]);
+    expect(
+      await broken((messages) =>
+        messages.filter((message) => !isNewer(message)).map((one) => (hasTopic('batches')(one) ? one : older(one))),
+      ),
+    ).toEqual([]);
   });
 
   it('has none if retention has deleted the beginning', async () => {
@@ -453,6 +458,58 @@ describe('errors are found', () => {
       eventRules.missing,
       (messages) => messages.toSpliced(messages.findLastIndex(hasTopic('holds')), 1),
     ],
+    ...(['completed', 'failed'] as const).map((type): (typeof cases)[number] => [
+      `another available balance of a ${type} transaction`,
+      eventRules.same,
+      changeFirst(
+        (message) => hasTopic('transactions', type)(message) && message.key === a.account_id,
+        (message) => [
+          changed(message, (data: { available_balance: string }) => {
+            data.available_balance = `${data.available_balance.slice(0, -1)}9`;
+          }),
+        ],
+      ),
+    ]),
+    [
+      'a completed transaction whose available balance contains what is held',
+      eventRules.same,
+      (messages) => {
+        const last = messages.findLastIndex(
+          (message) => hasTopic('transactions', 'completed')(message) && message.key === a.account_id,
+        );
+        return messages.with(
+          last,
+          changed(messages[last] as OutgoingMessage, (data: { available_balance: string; balance_after: string }) => {
+            expect(data.available_balance).not.toBe(data.balance_after);
+            data.available_balance = data.balance_after;
+          }),
+        );
+      },
+    ],
+    ...(
+      [
+        ['another count', (of) => void of.counts.failed++],
+        ['another total', (of) => void (of.totals = [])],
+        ['another time', (of) => void (of.created_at = '2020-01-02T03:04:05.678Z')],
+      ] as [string, (of: { counts: { failed: number }; totals: object[]; created_at: string }) => void][]
+    ).map(([what, change]): (typeof cases)[number] => [
+      `${what} of a batch`,
+      eventRules.same,
+      changeFirst(hasTopic('batches'), (message) => [
+        changed(message, ({ batch: of }: { batch: Parameters<typeof change>[0] }) => change(of)),
+      ]),
+    ]),
+    [
+      'an event of a batch that does not exist',
+      eventRules.committed,
+      changeFirst(hasTopic('batches'), (message) => [
+        message,
+        changed(another(message), ({ batch: of }: { batch: { batch_id: string } }) => {
+          of.batch_id = `bat_${'e'.repeat(32)}`;
+        }),
+      ]),
+    ],
+    ['a batch that was not published', eventRules.missing, changeFirst(hasTopic('batches'), () => [])],
     [
       'a wrong available balance',
       eventRules.same,
@@ -509,7 +566,6 @@ describe('under load', () => {
     });
     relay.start();
     const later = new Date(Date.now() + 3_600_000).toISOString();
-    const context = { time: new Date().toISOString() };
     let isOver = false;
     const load = (async () => {
       let n = 0;
@@ -518,7 +574,7 @@ describe('under load', () => {
           cash('Deposit', a, '2'),
           transfer(a, b, '1'),
           cash('Withdrawal', b, '90000'),
-          placing(a, '0.5', { n: 5_000_000 + n, expires_at: later, context }),
+          placing(a, '0.5', { n: 5_000_000 + n, expires_at: later, context: { time: new Date().toISOString() } }),
           release(5_000_000 + n - 1),
         ]).then(() => relay.wake());
       return n;

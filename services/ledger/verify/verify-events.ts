@@ -11,6 +11,7 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { isListed } from '../domain/records.ts';
 import { prefixed } from '../rows.ts';
+import { checkBatches, countDecidedBatches, wholeBank } from './batch-checks.ts';
 import {
   type ComparedTopic,
   checkBalances,
@@ -21,7 +22,7 @@ import {
 } from './event-checks.ts';
 import { checkHolds } from './hold-checks.ts';
 
-const compared = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies ComparedTopic[];
+const compared = ['transactions', 'transfers', 'holds', 'batches', 'balances'] as const satisfies ComparedTopic[];
 const shownRows = 20;
 const accountsAtOnce = 2000;
 const idleMs = 60_000;
@@ -73,6 +74,7 @@ export async function verifyEvents(
       const take = (messages: ReceivedMessage[]) => checkAll(messages, prefix, audit);
       await readToEnd(kafka, { topics: [...topics.keys()], take, idleMs, logger });
       await compareAccounts(snapshot, pending, audit);
+      await compareBatches(snapshot, pending, audit);
     },
     'read only snapshot',
   );
@@ -97,6 +99,7 @@ async function checkAll(messages: ReceivedMessage[], prefix: string, audit: Even
   await checkOperations('transactions', of('transactions'), audit);
   await checkOperations('transfers', of('transfers'), audit);
   await checkHolds(of('holds'), audit);
+  await checkBatches(of('batches'), audit);
   await checkBalances(of('balances'), audit);
 }
 
@@ -105,14 +108,15 @@ interface Counts {
   failed: bigint;
   transfers: bigint;
   holds: bigint;
+  batches: bigint;
   balances: bigint;
 }
 
-const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, holds: 0n, balances: 0n };
+const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, holds: 0n, batches: 0n, balances: 0n };
 
 const batchesAtOnce = 100;
 
-/** Counts events that are unpublished in the outbox, by account. */
+/** Counts events that are unpublished in the outbox, by account; those of batches for the whole bank. */
 async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
   const pending = new Map<string, Counts>();
   for (let last = 0n; ; ) {
@@ -135,6 +139,7 @@ function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, 
   };
   if (type === 'corebanking.transaction.completed.v1') of(key ?? '', 'completed');
   else if (type === 'corebanking.transaction.failed.v1') of(key ?? '', 'failed');
+  else if (topic === 'batches') of(wholeBank, topic);
   else if (topic === 'holds' || topic === 'balances') of(key ?? '', topic);
   else if (type === 'corebanking.transfer.completed.v1')
     of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
@@ -196,4 +201,17 @@ async function compareAccounts(
     }
     if (rows.length < accountsAtOnce) return;
   }
+}
+
+/** Every batch of which the snapshot contains all decisions must have its event. */
+async function compareBatches(
+  snapshot: Queries,
+  pending: Map<string, Counts>,
+  { published, find, headIsGone }: EventAudit,
+): Promise<void> {
+  if (headIsGone('batches')) return;
+  const decided = await countDecidedBatches(snapshot);
+  const [seen, waiting] = [published.get(wholeBank)?.batches ?? 0n, (pending.get(wholeBank) ?? none).batches];
+  if (seen + waiting < decided)
+    find(eventRules.missing, { of: 'decided batches', posted: decided, published: seen, in_outbox: waiting });
 }
