@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
-import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
+import { freshRequestId } from '#libs/service/fresh-ids.ts';
 import { type ApiOptions, createApi } from './api.ts';
 import { addAssets } from './html/assets.ts';
 import { compressPages } from './html/compression.ts';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
-import { freshAt } from '#libs/contracts/fresh-ids.ts';
+import { freshAt } from '#libs/service/fresh-ids.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createGatewayMetrics } from './observe/gateway-metrics.ts';
 import { ids, ok, samples, testApp } from './test/test-app.ts';

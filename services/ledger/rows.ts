@@ -1,9 +1,13 @@
 import { hash } from 'node:crypto';
+import { type BatchHead, type BatchSummary, batchStatus } from '#libs/contracts/batches.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { pickNames } from '#libs/contracts/names.ts';
 import type { Till } from '#libs/contracts/tills.ts';
 import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import type { BatchRecord } from './domain/batches.ts';
 import type { AccountState, EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
 /** Converts rows of the tables to records, for writing (batch/), reading (queries/), and verification (verify/). */
@@ -101,6 +105,35 @@ export const itemsOfBatch = `select coalesce(json_agg(i), '[]') as items from (
       coalesce(sum(amount_minor) filter (where status = 'Completed'), 0)::text as minor
     from transactions t where t.batch_id = b.batch_id and t.transaction_id = t.operation_id group by currency order by currency
   ) i`;
+
+/** A row of `batches`, whose ids are uuids, with the counts of its items. */
+export type ListedBatch = BatchRecord & { ok: boolean; items: BatchItems };
+
+export function toBatchHead({ batch_id, mode, actor, created_at, bound_client_id, ...names }: BatchRecord): BatchHead {
+  const metadata_client_id = bound_client_id && names.metadata && prefixed('cli', bound_client_id);
+  return {
+    batch_id: prefixed('bat', batch_id),
+    mode,
+    actor,
+    created_at,
+    ...pickNames({ ...names, metadata_client_id }),
+  };
+}
+
+/** Selects the rows of `from`, which has the columns of batches, as ListedBatch. */
+export const selectListedBatches = (from: string): string =>
+  `select b.*, (c.outcome->>'ok')::boolean as ok, items.items
+    from ${from} b join commands c using (command_id) cross join lateral (${itemsOfBatch}) items`;
+
+export function toBatchSummary({ ok, items, item_count, ...row }: ListedBatch): BatchSummary {
+  const sum = (kind: 'completed' | 'failed') => items.reduce((total, item) => total + item[kind], 0);
+  const [completed, failed] = [sum('completed'), ok ? sum('failed') : item_count];
+  const counts = { completed, failed, pending: item_count - completed - failed };
+  const totals = items.flatMap(({ currency, completed: count, minor }) =>
+    currency === null || count === 0 ? [] : [{ currency, amount: fromMinor(BigInt(minor), currency) }],
+  );
+  return { ...toBatchHead({ item_count, ...row }), status: ok ? batchStatus(counts) : 'Refused', counts, totals };
+}
 
 /**
  * The columns of entries `e` of this source, with their value dates. That of most is the day of their posting, and has no

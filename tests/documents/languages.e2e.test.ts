@@ -1,10 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runToEnd } from '../../tools/local/child.ts';
+import { packClient } from '../../tools/release/clients.ts';
 import type { RestTransaction } from '../support/client.ts';
 import { have } from '../support/programs.ts';
 import { eventually, useBank } from '../support/world.ts';
@@ -23,6 +27,8 @@ interface Language {
   folder: string;
   start: [command: string, ...args: string[]];
   env?: Record<string, string>;
+  /** A file of the packed client. */
+  source?: string;
   isPossible: boolean;
 }
 const hasJava = have('Java', 'Maven');
@@ -38,6 +44,7 @@ const languages: Language[] = [
     name: 'Go',
     folder: 'go',
     start: ['build/caller'],
+    source: 'bank/bank.gen.go',
     isPossible: have('Go'),
   },
   {
@@ -45,12 +52,14 @@ const languages: Language[] = [
     folder: 'python',
     start: ['python3', 'caller.py'],
     env: { PYTHONPATH: 'build' },
+    source: 'bank/api/transactions_api.py',
     isPossible: have('Java', 'Python'),
   },
   {
     name: 'Java',
     folder: 'java/client',
     start: ['java', '-cp', 'build/classes:build/jars/*', 'Caller'],
+    source: 'src/main/java/bank/api/TransactionsApi.java',
     isPossible: hasJava,
   },
 ];
@@ -151,6 +160,14 @@ const generate = (folder: string): Promise<void> => {
   return done;
 };
 
+/** Packs the client in this folder as `npm run release` does, and returns the names of its files. */
+async function packedFiles(folder: string): Promise<string[]> {
+  const run = promisify(execFile);
+  const file = join(mkdtempSync(join(tmpdir(), 'core-banking-packed-')), 'client.tgz');
+  await packClient(run, folder.replace('/client', ''), join(examples, folder), file);
+  return (await run('tar', ['-tzf', file])).stdout.split('\n');
+}
+
 const generateCSharp = () => generate('java/client').then(() => generate('csharp'));
 
 /** All are generated at the same time; the examples run one after the other, because they stop the ledger. */
@@ -177,11 +194,12 @@ afterAll(() => {
 });
 
 describe('a caller with a generated client', () => {
-  for (const { name, folder, start, env, isPossible } of languages) {
+  for (const { name, folder, start, env, source, isPossible } of languages) {
     it.runIf(isPossible)(
       `${name}: posts once through cut connections and a 502, waits after a 202, takes a refusal and an approval for what they are, pages, decodes exactly, and takes what it does not know`,
       async () => {
         await generate(folder);
+        if (source !== undefined) expect(await packedFiles(folder)).toContain(`core-banking-client/${source}`);
         const proxy = new Between();
         between.push(proxy);
         const [command, ...args] = start;
@@ -245,6 +263,7 @@ describe('a caller with a generated client', () => {
     'C#: the client is generated, with amounts as decimal and the key as the first optional parameter (no .NET compiles it)',
     async () => {
       await generateCSharp();
+      expect(await packedFiles('csharp')).toContain('core-banking-client/src/CoreBanking/Api/TransactionsApi.cs');
       const read = (file: string) => readFileSync(join(examples, 'csharp/build/src/CoreBanking', file), 'utf8');
       const account = read('Model/Account.cs');
       expect(account).toContain('public decimal Balance {');

@@ -1,13 +1,35 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type Envelope, isSignedBy, sha256 } from './provenance.ts';
 
-/** Runs without a container engine. release.test.ts checks the commands for it. */
+/** Returns a PATH on which these programs are not. */
+function pathWithout(...programs: string[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'core-banking-path-'));
+  for (const from of (process.env['PATH'] ?? '').split(':').filter(existsSync))
+    for (const name of readdirSync(from))
+      if (!programs.includes(name) && !existsSync(join(folder, name)))
+        symlinkSync(join(from, name), join(folder, name));
+  return folder;
+}
+
+/**
+ * Runs without a container engine and without the generators of other languages. release.test.ts checks the commands for the
+ * image, and the test of the languages packs their clients.
+ */
 test('npm run release -- --dry-run creates everything but the image, signs it, and reports what is missing', () => {
   const { version } = packageJson;
   const root = join(import.meta.dirname, '../..');
@@ -19,8 +41,10 @@ test('npm run release -- --dry-run creates everything but the image, signs it, a
   const said = execFileSync('npm', ['run', '--silent', 'release', '--', '--dry-run', '--key', key], {
     cwd: root,
     encoding: 'utf8',
-    env: { ...process.env, DOCKER_HOST: 'tcp://127.0.0.1:9' },
+    env: { ...process.env, DOCKER_HOST: 'tcp://127.0.0.1:9', PATH: pathWithout('java', 'mvn', 'go') },
   });
+  for (const lacking of ['java: no java and mvn', 'python: no java', 'go: no go', 'csharp: no java and mvn'])
+    expect(said).toContain(`not made: the client in ${lacking}\n`);
   expect(said).toContain('not made: the image for linux/amd64 and linux/arm64');
   const made = readdirSync(folder);
   expect(made.toSorted()).toEqual(

@@ -1,5 +1,5 @@
 /**
- * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, client packages, the
+ * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, clients, the
  * OpenAPI document, bills of materials, notes, a provenance, and the checksums of all of them, signed if --key names a
  * private key (PEM: ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>, and NODE_IMAGE
  * must name the base image by digest. With --dry-run any commit and base image are accepted, and the files that this
@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../local/child.ts';
 import { PROJECT } from '../local/local-dir.ts';
+import { packClients } from './clients.ts';
 import { buildImage, imageBill, platforms } from './image.ts';
 import { releaseNotes } from './notes.ts';
 import { envelope, provenance, sha256, signed } from './provenance.ts';
@@ -57,6 +58,7 @@ async function release(): Promise<void> {
   await packChart(folder, version);
   for (const client of ['clients/typescript', 'clients/consumer'])
     await run('npm', ['pack', `./${client}`, '--silent', '--pack-destination', folder]);
+  missing.push(...(await packClients(run, folder, version)));
   write('openapi.json', read('docs/openapi.json'));
   const bill = await run(process.execPath, ['tools/sbom.ts']);
   write('core-banking.cdx.json', bill);

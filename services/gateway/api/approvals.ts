@@ -1,9 +1,9 @@
 import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import { type Approval, approvalActions, type OwnRules, ownRules, rulesIn } from '#libs/contracts/approvals.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
-import { freshBits } from '#libs/contracts/fresh-ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { dayIn } from '#libs/service/days.ts';
+import { freshBits } from '#libs/service/fresh-ids.ts';
 import { type Caller, listScopes } from '../access/caller.ts';
 import { rulesFor } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';

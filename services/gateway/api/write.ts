@@ -4,7 +4,7 @@ import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { parseIfMatch } from '#libs/contracts/etag.ts';
 import { noParameters } from '#libs/contracts/fields.ts';
-import { freshBits } from '#libs/contracts/fresh-ids.ts';
+import { freshBits } from '#libs/service/fresh-ids.ts';
 import { refuseViolations } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import { answerWrite } from './answer-write.ts';

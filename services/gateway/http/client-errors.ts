@@ -2,8 +2,8 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { connectionState, responseUnderWay } from '#libs/service/connections.ts';
+import { freshRequestId } from '#libs/service/fresh-ids.ts';
 import { plainAddress } from '#libs/service/networks.ts';
 import { writeRefused } from '#libs/service/refused-requests.ts';
 import { errorContent } from './errors.ts';

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { events, schemaId } from '#libs/contracts/events.ts';
 import { testApp } from '../test/test-app.ts';
 
 test('/docs does not store credentials that were entered', async () => {
@@ -39,6 +40,9 @@ test('/docs needs no credentials, other paths do', async () => {
     const written = JSON.parse(readFileSync(new URL(`../../../docs/${file}`, import.meta.url), 'utf8'));
     expect({ ...served, info: undefined }).toEqual({ ...written, info: undefined });
   }
+  // The dataschema of an event names the schema that is served for its type.
+  for (const type of Object.keys(events))
+    expect((await app.inject(`/docs/events/${type}.schema.json`)).json()).toHaveProperty('$id', schemaId(type));
   expect(await get('/docs/events/nothing.schema.json')).toBe(401);
   await app.close();
 });

@@ -14,8 +14,15 @@ import {
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, toItemResult } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { batchColumns, fromUndecided, prefixed, qualifyColumns, readOutcomes, readTransactions } from '../rows.ts';
-import { toBatchHead } from './batches.ts';
+import {
+  batchColumns,
+  fromUndecided,
+  prefixed,
+  qualifyColumns,
+  readOutcomes,
+  readTransactions,
+  toBatchHead,
+} from '../rows.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
 /** Reads a transaction, a transfer, or a batch by its id. */

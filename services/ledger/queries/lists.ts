@@ -1,6 +1,5 @@
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { periodOfRequest } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, debitLegId, type IdKind, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
@@ -10,6 +9,7 @@ import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { periodOfRequest } from '#libs/service/fresh-ids.ts';
 import { dayBounds, dayLimit, dayTimes } from '../domain/calendar.ts';
 import { isListed, type TransactionRecord, toTransaction, toTransfer, withoutReason } from '../domain/records.ts';
 import { entryColumns, prefixed, qualifyColumns, toTransactionRecord, transactionColumns, uuids } from '../rows.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { freshRequestId } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, formatId, idBits } from '#libs/contracts/ids.ts';
 import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
+import { freshRequestId } from '#libs/service/fresh-ids.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 import { listTransactions } from './lists.ts';
 
@@ -63,6 +63,7 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
 });
 
 it('scans only the newest for a request id unless it contains its time, and returns at most twenty', async () => {
+  // contract: envelope-37
   const ofBank = freshRequestId(Date.parse('2020-01-01T00:00:05Z'));
   const account_id = await ledger.open('Savings', '0');
   await ledger.owner.query(
@@ -76,7 +77,6 @@ it('scans only the newest for a request id unless it contains its time, and retu
   expect(await search('old-5')).toEqual([]);
   expect(await search(ofBank)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-01T00:00:06.000Z' }]);
   const page = { limit: 10, order: 'desc', after: undefined } as const;
-  // contract: envelope-37
   const listed = async (filters: object, scanned: number) =>
     (await listTransactions(ledger.reads, { ...page, ...filters }, undefined, scanned)) ?? { items: [] };
   const found = { items: [{ created_at: '2020-01-01T00:00:06.000Z' }], complete: true };

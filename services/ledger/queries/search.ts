@@ -1,9 +1,9 @@
-import { periodOfRequest } from '#libs/contracts/fresh-ids.ts';
 import { creditLegId, debitLegId, formatId, idBits, isId } from '#libs/contracts/ids.ts';
 import { bitsOfReceipt } from '#libs/contracts/receipts.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import { searchedRows } from '#libs/contracts/searches.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { periodOfRequest } from '#libs/service/fresh-ids.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { readTransactions, toTransactionRecord, transactionColumns } from '../rows.ts';
 

@@ -1,9 +1,10 @@
+import type { BatchSummary } from '#libs/contracts/batches.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { EventData } from '#libs/contracts/events.ts';
-import { idBits } from '#libs/contracts/ids.ts';
+import { commandKey, idBits } from '#libs/contracts/ids.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { readSummaries, selectSummaries } from '../queries/batches.ts';
+import { batchColumns, type ListedBatch, prefixed, selectListedBatches, toBatchSummary } from '../rows.ts';
 import { describePlace, type EventAudit, eventRules, getPublished, noteCopy, readEvents } from './event-checks.ts';
 import { differences } from './expected-events.ts';
 
@@ -43,10 +44,27 @@ export async function checkBatches(messages: ReceivedMessage[], audit: EventAudi
   }
 }
 
+/** Returns the existing batches among these, by id, with the client to which the caller is bound. */
+async function readSummaries(
+  queries: Queries,
+  ids: readonly string[],
+): Promise<Map<string, BatchSummary & { bound_client_id: string | null }>> {
+  const { rows } = await queries.query<ListedBatch>(
+    selectListedBatches(`(select ${batchColumns} from batches where command_id = any($1::uuid[]))`),
+    [ids.map(commandKey)],
+  );
+  return new Map(
+    rows.map((row) => {
+      const bound_client_id = row.bound_client_id && prefixed('cli', row.bound_client_id);
+      return [prefixed('bat', row.batch_id), { ...toBatchSummary(row), bound_client_id }];
+    }),
+  );
+}
+
 /** Returns the number of batches of which everything is decided. */
 export async function countDecidedBatches(snapshot: Queries): Promise<bigint> {
   const { rows } = await snapshot.query<{ decided: bigint }>({
-    text: `select count(*) as decided from (${selectSummaries('batches')}) b where not ok
+    text: `select count(*) as decided from (${selectListedBatches('batches')}) b where not ok
       or item_count = (select coalesce(sum((i->>'completed')::int + (i->>'failed')::int), 0) from json_array_elements(items) i)`,
     query_timeout: 3_600_000,
   });

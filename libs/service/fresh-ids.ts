@@ -1,5 +1,5 @@
 import { v7 } from 'uuid';
-import { bucketForKey, idBits } from './ids.ts';
+import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 
 /**
  * Bits are the 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. Their last byte is
