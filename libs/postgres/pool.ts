@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import type { ClientBase, CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -71,10 +72,33 @@ export function createPool(options: PoolOptions, logger: Logger): Pool {
   const pool = new pg.Pool(poolConfig(options));
   pool.on('connect', (client) => {
     client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
+    writeTogether(client);
   });
   // pg-pool reports the same error again on the pool; without a listener, Node would exit.
   pool.on('error', () => undefined);
   return pool;
+}
+
+/**
+ * Makes the connection send all statements of one turn of the event loop by one system call, each of which costs as much as
+ * the rest of a statement.
+ */
+function writeTogether(client: ClientBase): void {
+  const { stream } = Reflect.get(client, 'connection') as { stream: Writable };
+  const query = client.query.bind(client) as (...parameters: unknown[]) => unknown;
+  let isCorked = false;
+  const uncork = (): void => {
+    isCorked = false;
+    stream.uncork();
+  };
+  client.query = (...parameters: unknown[]) => {
+    if (!isCorked) {
+      isCorked = true;
+      stream.cork();
+      process.nextTick(uncork);
+    }
+    return query(...parameters) as never;
+  };
 }
 
 /** Returns the settings of a pool, which are also those of its connection for LISTEN (outbox/listen.ts). */

@@ -221,7 +221,7 @@ function takeJsonOnly(app: FastifyInstance, receive: Receive, held: BodyMemoryLi
         if (!isPatch && request.headers['content-type']?.toLowerCase().startsWith(mergePatch))
           throw new Refused(unsupportedType);
         checkCodings(request.headers);
-        const parsed = held.timed(bodySender(request), () => parseBody(body));
+        const parsed = held.timed(bodySender(request), body.length, () => parseBody(body));
         done(null, parsed);
       } catch (thrown) {
         done(thrown as Error);

@@ -9,6 +9,7 @@ import type { MessageResult } from '#libs/contracts/messages.ts';
 import { pickNames } from '#libs/contracts/names.ts';
 import type { Caller } from '../access/caller.ts';
 import { rulesFor } from '../access/four-eyes.ts';
+import { bodyLength } from '../http/body.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
 import { outcomeUnknown, send } from './answer.ts';
@@ -45,7 +46,7 @@ export function batchHandler(
     const acceptedAt = new Date(deps.now());
     const caller = requireCaller(request);
     await otherRequests();
-    const { key, body } = deps.bodyMemoryLimit.timed(caller.actor, () => parse(request, caller));
+    const { key, body } = deps.bodyMemoryLimit.timed(caller.actor, bodyLength(request), () => parse(request, caller));
     checkNames(caller, Boolean(body.external_id));
     await otherRequests();
     const origin = toOrigin(request, key, fingerprint({}, body));

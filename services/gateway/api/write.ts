@@ -5,6 +5,7 @@ import type { Violation } from '#libs/contracts/errors.ts';
 import { parseIfMatch } from '#libs/contracts/etag.ts';
 import { noParameters } from '#libs/contracts/fields.ts';
 import { freshBits } from '#libs/service/fresh-ids.ts';
+import { bodyLength } from '../http/body.ts';
 import { refuseViolations } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import { answerWrite } from './answer-write.ts';
@@ -76,7 +77,9 @@ function readWrite(
   const key = method === 'POST' ? collect(wrong, () => readIdempotencyKey(request)) : undefined;
   const given = request.body === undefined ? {} : internationalPhones(request.body, homeCountry);
   const caller = requireCaller(request);
-  const body = collect(wrong, () => bodyMemoryLimit.timed(caller.actor, () => parseFields(schema, given)));
+  const body = collect(wrong, () =>
+    bodyMemoryLimit.timed(caller.actor, bodyLength(request), () => parseFields(schema, given)),
+  );
   if (wrong.length > 0) throw refuseViolations(wrong);
   const params = request.params as Record<string, string>;
   const bits =

@@ -85,6 +85,11 @@ export function receiveBody(
   payload.on('data', onData).on('end', onEnd).on('error', end);
 }
 
+/** Returns the length of a body in bytes; one that is sent in chunks may have any. */
+export function bodyLength({ headers }: { headers: IncomingHttpHeaders }): number {
+  return Number(headers['content-length'] ?? Infinity);
+}
+
 function tooLarge(limit: number) {
   return refuse('body_too_large', `the body must not exceed ${limit / 1024} KiB`);
 }

@@ -88,11 +88,11 @@ test('the time that reading takes is counted: of each four seconds, a caller may
     () => at,
     () => at,
   );
-  const read = (actor: string, ms: number) => held.timed(actor, () => (at += ms));
+  const read = (actor: string, ms: number) => held.timed(actor, 10_000, () => (at += ms));
   const refused = (actor: string) => held.add(actor, 1);
   expect([refused('a'), read('a', 1_000), refused('a')]).toEqual([undefined, 1_000, undefined]);
   expect(() =>
-    held.timed('a', () => {
+    held.timed('a', 10_000, () => {
       at += 1;
       throw new Error('not JSON');
     }),
