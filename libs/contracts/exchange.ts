@@ -23,6 +23,8 @@ export interface Unreadable {
   code: string;
   reason: string;
   address: ReplyAddress | undefined;
+  /** A service has signed it, but no message of this version has its type: a later version may know it. */
+  mayBeNewer?: true;
 }
 
 /**
@@ -92,7 +94,11 @@ export function decodeRequest(
   const address = replyAddress(context);
   if (address && !maySendTo(address, context, prefix))
     return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
-  if (name === undefined || !takes(name)) return bad('unknown_type', `no handler here for ${context.type}`, address);
+  if (name === undefined || !takes(name))
+    return {
+      ...bad('unknown_type', `no handler here for ${context.type}`, address),
+      ...(name === undefined ? { mayBeNewer: true } : {}),
+    };
   const json = parseJson(message.value);
   if (json === undefined) return bad('malformed_json', 'the value is not JSON', address);
   const parsed = messages[name].data.safeParse(json);

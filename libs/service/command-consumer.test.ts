@@ -2,7 +2,7 @@ import pino from 'pino';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { type CommandConsumer, createCommandConsumer } from './command-consumer.ts';
+import { type CommandConsumer, createCommandConsumer, newerTypeWaitMs } from './command-consumer.ts';
 import { Defect } from './poison.ts';
 
 interface Content {
@@ -26,7 +26,10 @@ beforeEach(() => {
   dead = [];
   failures = new Map();
   consumer = createCommandConsumer<Content>({
-    decode: ({ key }) => (key?.startsWith('?') ? unreadable : { kind: 'command', id: key ?? '' }),
+    decode({ key }) {
+      if (key?.startsWith('?new')) return { ...unreadable, mayBeNewer: true };
+      return key?.startsWith('?') ? unreadable : { kind: 'command', id: key ?? '' };
+    },
     async execute(group) {
       const ids = group.map(({ content }) => content.id);
       for (const id of ids) {
@@ -66,6 +69,30 @@ test('a group that Postgres rejects is halved until the poison command is found;
     ['a', 'b', 'd', 'e'],
     [['c', 'the database rejected its data (22021)']],
   ]);
+});
+
+describe('a message of a type that a later version may know', () => {
+  const sent = (agoMs: number, key: string, partition = 0): ReceivedMessage => ({
+    ...message(key),
+    partition,
+    timestamp_ms: Date.now() - agoMs,
+  });
+
+  test('waits with those after it in its partition, while the others are executed once; the process names it', async () => {
+    const all = [sent(0, 'a'), sent(0, '?new'), sent(0, 'b'), sent(0, 'c', 1)];
+    for (let i = 0; i < 2; i++)
+      await expect(consumer.handle(all)).rejects.toThrow(/waiting for a version that knows a type: .* at t\/0\/0/);
+    expect([executed.toSorted(), dead]).toEqual([['a', 'c'], []]);
+    expect(consumer.health()).toMatchObject({ ok: false, reason: expect.stringContaining('t/0/0') });
+  });
+
+  test.each([
+    ['30 s after the broker has appended it', newerTypeWaitMs],
+    ['if the broker’s clock is far ahead', -newerTypeWaitMs],
+  ])('is poison %s', async (_, agoMs) => {
+    await consumer.handle([sent(agoMs, '?new'), sent(0, 'b')]);
+    expect([executed, dead]).toEqual([['b'], [['?new', 'unreadable']]]);
+  });
 });
 
 const violation = (constraint: string) => Object.assign(coded('23505'), { constraint });

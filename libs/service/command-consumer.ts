@@ -38,11 +38,19 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
 }
 
 /**
+ * How long a command of an unknown type waits for a process of a version that knows it, after the broker has appended it.
+ * Later it is past the deadline of a caller's command, too.
+ */
+export const newerTypeWaitMs = 30_000;
+
+/**
  * Executes commands and decides what happens to one that fails (decision 28):
  * - Poison: a group is halved until the failing command is found. If it fails alone although the probe succeeds, it is
  *   dead-lettered (executeOrBlame), and the others are executed. If the probe fails too, that is a fault.
  * - A group that timed out is halved too; a single command that timed out is a fault.
  * - A message that is signed with a key that this process lacks is a fault: it waits for the key.
+ * - A signed message of a type that no message of this version has is a fault for 30 s, because processes of a later
+ *   version may be starting; then it is poison. The messages after it in its partition wait, the others are executed.
  * - A fault is thrown, and the same messages are delivered again until they succeed. Messages that were
  *   executed are not executed again.
  */
@@ -86,11 +94,15 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
 
   async function handleAll(messages: ReceivedMessage[]): Promise<void> {
     const items: Item<T>[] = [];
+    const newer = new Map<string, string>();
     for (const message of messages) {
-      if (done.has(message)) continue;
+      const place = `${message.topic}/${message.partition}`;
+      if (done.has(message) || newer.has(place)) continue;
       const content = decode(message);
       if (isUnverifiable(content)) throw unverifiable(message, content);
-      if (isUnreadable(content)) await replies.deadLetter(message, content);
+      if (isUnreadable(content) && content.mayBeNewer && isFresh(message))
+        newer.set(place, `${content.reason}, at ${place}/${message.offset}`);
+      else if (isUnreadable(content)) await replies.deadLetter(message, content);
       else items.push({ message, content });
     }
     // A poison command is detected when it is executed.
@@ -104,10 +116,14 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
       await inParallel(groups, concurrency, (group) => executeOrHalve(group, blamed));
     }
     for (const { item, error } of blamed) await deadLetter(item, error);
+    if (newer.size > 0) throw new Error(`waiting for a version that knows a type: ${[...newer.values()].join('; ')}`);
   }
 
   return watchFaults(handleAll);
 }
+
+/** Brokers set the time of a message. One whose clock is far off must not make a partition wait longer. */
+const isFresh = ({ timestamp_ms }: ReceivedMessage): boolean => Math.abs(Date.now() - timestamp_ms) < newerTypeWaitMs;
 
 function isUnverifiable<T extends { kind: string }>(content: T | Unverifiable): content is Unverifiable {
   return content.kind === 'unknown_key';
