@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Client } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -52,20 +53,20 @@ export interface Migration {
   sql: string;
 }
 
-/** Reads the migrations of a schema that this version knows, in the order in which they run. */
-export function knownMigrations({ dir, shared = [] }: Pick<Migrations, 'dir' | 'shared'>): Migration[] {
+/** Returns the paths of the files that make a schema, in the order in which they run. */
+export function migrationFiles({ dir, shared = [] }: Pick<Migrations, 'dir' | 'shared'>): string[] {
   const own = readdirSync(dir)
     .filter((name) => name.endsWith('.sql'))
-    .sort()
-    .map((name) => join(dir, name));
+    .sort();
   if (own.length === 0) throw new Error(`${dir} contains no migration`);
-  return [outboxTables, ...shared, ...own].map((file) => {
+  return [...[outboxTables, ...shared].map((file) => fileURLToPath(file)), ...own.map((name) => join(dir, name))];
+}
+
+/** Reads the migrations of a schema that this version knows, in the order in which they run. */
+export function knownMigrations(of: Pick<Migrations, 'dir' | 'shared'>): Migration[] {
+  return migrationFiles(of).map((file) => {
     const sql = readFileSync(file, 'utf8').replaceAll('\r\n', '\n');
-    return {
-      name: basename(file instanceof URL ? file.pathname : file, '.sql'),
-      checksum: createHash('sha256').update(sql).digest('hex'),
-      sql,
-    };
+    return { name: basename(file, '.sql'), checksum: createHash('sha256').update(sql).digest('hex'), sql };
   });
 }
 

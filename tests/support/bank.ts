@@ -40,6 +40,8 @@ export type BankOptions = {
   dashboards?: number;
   /** Additional environment of every service. */
   env?: Record<string, string>;
+  /** SQL that makes the database before it is migrated: that of an earlier release (tests/released). */
+  dump?: string;
 };
 
 export type BankProcess = {
@@ -67,6 +69,8 @@ type Addresses = {
   issuer: string;
   kafka_brokers: string;
   topic_prefix: string;
+  /** With which accounts signs the states of API keys. */
+  public_key: string;
   /** A superuser's URL for this bank's own database. */
   database_url: string;
 };
@@ -102,8 +106,9 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     ownerUrl: database.url,
     rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: required('TEST_ISSUER'),
-    apiKeyPepper: secret() + secret(),
-    webhookSecretKey: secret() + secret(),
+    // Like the keys of messages, these are always the same, so that a bank can read what another one has stored.
+    apiKeyPepper: 'the pepper of API keys for tests alone',
+    webhookSecretKey: 'the key of secrets of webhooks for tests alone',
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     dashboard: options.dashboards
       ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() }
@@ -122,6 +127,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     rmSync(dir, { recursive: true, force: true });
   };
   try {
+    if (options.dump !== undefined) await restore(database.url, options.dump);
     const target = (kind: ServiceWithSchema) => migrationTarget(kind, settings);
     // These run in this process, because starting a process for each took longer than their work.
     await Promise.all([
@@ -147,6 +153,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
         issuer: settings.issuer,
         kafka_brokers: settings.brokers,
         topic_prefix: settings.topicPrefix,
+        public_key: settings.signing.keyPair.publicKey,
         database_url: database.url,
       }),
       processes,
@@ -278,6 +285,19 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
       });
     },
   };
+}
+
+/** Runs what pg_dump --inserts has written, without its commands for psql. */
+async function restore(url: string, dump: string): Promise<void> {
+  const pool = createPool(
+    { url, application_name: 'test', schema: 'public', max: 1, statement_timeout_ms: 60_000 },
+    silent,
+  );
+  try {
+    await pool.query(dump.replaceAll(/^\\.*$/gm, ''));
+  } finally {
+    await pool.end();
+  }
 }
 
 function migrationTarget(kind: ServiceWithSchema, settings: BankSettings): MigrationTarget {

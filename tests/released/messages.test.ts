@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { type EventType, events } from '#libs/contracts/events.ts';
+import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
+import { topics } from '#libs/contracts/topics.ts';
+import { decode, readRecording, readText, releases } from './recording.ts';
+
+/** Messages of each release mean the same today, so that a new version can read what an old one has left in the topics. */
+const names = Object.keys(messages) as MessageName[];
+
+/** Messages and events that the last release does not have. */
+const addedSince: (MessageName | EventType)[] = [];
+
+describe.each(releases)('release %s', (release) => {
+  const { messages: recorded, ...reader } = readRecording(release);
+
+  it('has messages that are authentic, and mean today what they meant', () => {
+    expect(recorded.length).toBeGreaterThan(200);
+    // Fields may have been added since.
+    for (const { decoded, ...message } of recorded)
+      expect.soft([decode(message, reader)], `${message.topic} ${message.headers['ce_type']}`).toMatchObject([decoded]);
+    const signers = recorded
+      .filter(({ topic }) => /^(sessions|ledger\.position)$/.test(topic))
+      .map(({ decoded }) => decoded);
+    expect(signers).toMatchObject([{ signer: 'ledger' }, { signer: 'gateway' }]);
+    const text = JSON.stringify(recorded.map(({ decoded }) => decoded));
+    expect(text).not.toMatch(/"isSigned":false|"isAuthentic":false(?!,"signer":"gateway")|not_authentic|unknown_key/);
+    expect(text).toContain('"isSigned":true');
+  });
+
+  it('a changed byte is found', () => {
+    const { decoded, ...message } = recorded.find(({ topic }) => topic === 'ledger.commands') ?? fail();
+    expect(decode({ ...message, value: `${message.value} ` }, reader)).not.toEqual(decoded);
+  });
+});
+
+describe('the last release', () => {
+  const last = releases.at(-1) ?? '';
+  const { messages: recorded } = readRecording(last);
+
+  it('has every message with its reply, and every event, except those added since', () => {
+    const types = new Set(recorded.map(({ headers }) => headers['ce_type']));
+    const answered = new Set(recorded.map(({ answers }) => answers));
+    const added = new Set<string>(addedSince);
+    expect(names.filter((name) => !types.has(messageType(name)) && !added.has(name))).toEqual([]);
+    const asked = new Set(
+      recorded.filter(({ headers }) => 'reply-topic' in headers).map(({ headers }) => headers['ce_type']),
+    );
+    const replied = (name: MessageName) =>
+      asked.has(messageType(name)) && !messages[name].result.safeParse(null).success;
+    expect(names.filter((name) => replied(name) && !answered.has(name))).toEqual([]);
+    expect(Object.keys(events).filter((type) => !types.has(type) && !added.has(type))).toEqual([]);
+  });
+
+  it('has topics with the settings of today, or topics were added', () => {
+    expect(topics).toMatchObject(JSON.parse(readText(last, 'topics.json')) as object);
+  });
+});
+
+function fail(): never {
+  throw new Error('the recording has no command');
+}
