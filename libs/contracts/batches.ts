@@ -105,7 +105,13 @@ const itemBody = z
   .meta({ minProperties: 1, maxProperties: 1 })
   .meta({ id: 'BatchItem' });
 
-const listFilters = z.strictObject({ external_id: externalId.optional(), ...field.page });
+const listFilters = z.strictObject({
+  external_id: externalId.optional(),
+  actor: z.string().max(1000).optional(),
+  from: field.time.optional(),
+  to: field.time.optional(),
+  ...field.page,
+});
 
 /** Of a file of payments: its hash could be the external_id. */
 const names = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };

@@ -47,14 +47,18 @@ function showDays({ account_number, currency, from, to, opening_balance, days }:
       title: `${dayText(date)}: ${moved ?? ''}balance ${amountText(balance, currency)}`,
     };
   });
-  const most = moneyText(fromMinor(highest(shown.map((day) => day.balance)), currency), currency);
-  const label = `Balance by day from ${dayText(from)} to ${dayText(to)}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
+  // Of an account that was empty, nothing is drawn before the day before its first posting.
+  const first = shown.findIndex(({ moneyIn, moneyOut }) => moneyIn + moneyOut > 0n);
+  const drawn = minorOf(opening_balance, currency) === 0n ? shown.slice(Math.max(0, first - 1)) : shown;
+  const begin = plusDays(to, 1 - drawn.length);
+  const most = moneyText(fromMinor(highest(drawn.map((day) => day.balance)), currency), currency);
+  const label = `Balance by day from ${dayText(begin)} to ${dayText(to)}: ${amountText(opening_balance, currency)} before, ${amountText(balance, currency)} now. The numbers are below.`;
   // One posting makes no line.
   return html`${
     days.length > 1 &&
     html`<figure class="picture"><figcaption><strong>Balance</strong> <span class="legend in">${credit.title}</span> <span class="legend out">${debit.title}</span></figcaption>
-<p class="scale">${most}</p>${dayChart(shown, label)}
-<p class="ends"><span>${dayText(from)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>`
+<p class="scale">${most}</p>${dayChart(drawn, label)}
+<p class="ends"><span>${dayText(begin)}</span><span>Today: ${amountText(balance, currency)}</span></p></figure>`
   }
 <details><summary>The numbers</summary>${table<AccountDays['days'][number]>(
     'Day by day',

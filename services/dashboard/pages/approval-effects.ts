@@ -18,7 +18,7 @@ import { whyText } from './account-views.ts';
 import type { Subjects } from './approval-subjects.ts';
 import { availableBalance, refusalText } from './counter-instructions.ts';
 import { limitChanges } from './limits.ts';
-import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
+import { isPostedBy, makerFacts, readMaker } from './made-by.ts';
 import { planReversal } from './reversal.ts';
 import { showScopes } from './scope-words.ts';
 
@@ -61,18 +61,19 @@ async function findReversal(visit: PageRequest, approval: Approval): Promise<Eff
   const planned = await known(planReversal(visit, idIn(approval.request.path)));
   if (!planned) return { changes: [], facts: [] };
   const { original, facts, changes, warning, impossible } = planned;
-  const maker = await readMaker(visit, original.transfer_id ?? original.transaction_id);
-  const effects = { facts: [...facts, ...makerFacts(maker)], caution: ownPosting(approval, maker) };
+  const [maker, isOwn] = await Promise.all([
+    readMaker(visit, original.transfer_id ?? original.transaction_id),
+    isPostedBy(visit, approval.requested_by, original),
+  ]);
+  const effects = { facts: [...facts, ...makerFacts(maker)], caution: isOwn ? ownPosting(approval) : undefined };
   return approval.status === 'Waiting'
     ? { ...effects, changes: [...changes], refusal: impossible ?? warning }
     : { ...effects, changes: [] };
 }
 
 /** Says that the person asks to reverse what they have posted themselves. */
-const ownPosting = ({ requested_by, requested_by_name }: Approval, maker: MadeBy | undefined): string | undefined =>
-  maker?.actor === requested_by
-    ? `${requested_by_name ?? actorText(requested_by)} entered this posting, and asks to reverse it.`
-    : undefined;
+const ownPosting = ({ requested_by, requested_by_name }: Approval): string =>
+  `${requested_by_name ?? actorText(requested_by)} entered this posting, and asks to reverse it.`;
 
 /** Returns the reversals among these requests whose posting was entered by the person who asks, as far as it is known. */
 export async function readOwnPostings(
@@ -84,8 +85,7 @@ export async function readOwnPostings(
   await inTurns(rows, async (row) => {
     const original = originals.get(idIn(row.request.path));
     if (row.request.operation !== 'reverse_transaction' || !original || !('transaction_type' in original)) return;
-    const maker = await readMaker(visit, original.transfer_id ?? original.transaction_id);
-    if (maker?.actor === row.requested_by) own.add(row.approval_id);
+    if (await isPostedBy(visit, row.requested_by, original)) own.add(row.approval_id);
   });
   return own;
 }

@@ -259,7 +259,12 @@ describe('approvals', () => {
     expect(body).toContain(`<a role="button" data-next href="/admin/ui/approvals/${other}">Next request (2 wait)</a>`);
     expect(lastList()).toMatchObject({ status: 'Waiting', requested_by: 'others', order: 'asc' });
     expect(body).toContain(`href="/admin/ui/counter/receipts/${ids.transaction}">Receipt</a>`);
+    // A receipt shows the account.
+    expect((await made.signedIn('approvals:write transactions:write').get(url)).body).not.toContain(
+      '/counter/receipts/',
+    );
     answers['list_approvals'] = ok({ items: [] });
+    expect((await made.signedIn(all).get('/admin/ui/approvals')).body).toContain('Nothing waits for you.');
     expect((await made.signedIn(all).get(url)).body).toContain('<a href="/admin/ui/approvals" data-next>');
     answers['list_accounts'] = ok({ items: [samples.master] });
     answers['get_approval'] = shownAs({
@@ -324,8 +329,12 @@ describe('approvals', () => {
     // The one who asks is not the one who entered it.
     expect(list + page).not.toMatch(/Own posting|and asks to reverse it/);
     answers['list_audit'] = ok({ items: [entered] });
-    expect((await get('/admin/ui/approvals')).body).toContain('Own posting');
-    expect((await get(url)).body).toContain('bob entered this posting, and asks to reverse it.');
+    // Who decides need not read the audit: the list of postings says it.
+    answers['list_transactions'] = ({ actor }) =>
+      ok({ items: actor === waiting.requested_by ? [samples.transaction] : [] });
+    const approver = made.signedIn(`${all} clients:read transactions:read transactions:reverse`);
+    expect((await approver.get('/admin/ui/approvals')).body).toContain('Own posting');
+    expect((await approver.get(url)).body).toContain('bob entered this posting, and asks to reverse it.');
     // What was decided still says whose money it was, and who had entered it.
     answers['get_approval'] = shownAs({
       ...asked,

@@ -10,12 +10,13 @@ import { type ActorNames, actorText, readActorNames, showActor } from '../html/a
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIdempotencyKey, enteredIn, once, problem, showField, type Wrong } from '../html/forms.ts';
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
-import { csrfField } from '../html/layout.ts';
+import { csrfField, type Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { hasAny } from '../html/navigation.ts';
 import {
   changeTable,
   desk,
+  emptyState,
   type Fact,
   facts,
   fieldWords,
@@ -339,7 +340,9 @@ function approvalTable(
           },
     ],
     rows,
-    'There are no requests. A request appears here when somebody does something that requires a second person.',
+    isQueue
+      ? emptyState('Nothing waits for you.', { href: all, text: 'See all requests' })
+      : 'There are no requests. A request appears here when somebody does something that requires a second person.',
   );
 }
 
@@ -395,7 +398,7 @@ function approvalPage(
   return html`<p class="actions">${served}${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
 ${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
-${showOutcome(approval, subjects)}
+${showOutcome(approval, subjects, visit.person)}
 ${desk(
   'What was asked for',
   html`<h2>What was asked for</h2>${facts([
@@ -500,16 +503,17 @@ ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500,
 }
 
 /** What was made, as people know it; a posting with its receipt. */
-function showMade(id: string, made: Record<string, unknown>, subjects: Subjects): Html {
+function showMade(id: string, made: Record<string, unknown>, subjects: Subjects, { scopes }: Person): Html {
   if (!/^(txn|trf)_/.test(id))
     return typeof made['name'] === 'string' ? idLink(id, made['name']) : showSubject(id, subjects);
   const receipt = html`<a role="button" class="secondary" href="${counterUrl}/receipts/${id}">Receipt</a>`;
-  return html`${idLink(id, 'The posting')} ${receipt}`;
+  // A receipt shows the account.
+  return html`${idLink(id, 'The posting')}${scopes.has('accounts:read') && html` ${receipt}`}`;
 }
 
 const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'client_id', 'webhook_id'];
 
-function showOutcome({ status, outcome, request }: Approval, subjects: Subjects): Html | false {
+function showOutcome({ status, outcome, request }: Approval, subjects: Subjects, person: Person): Html | false {
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
@@ -525,6 +529,6 @@ function showOutcome({ status, outcome, request }: Approval, subjects: Subjects)
   const day = request.operation === 'close_day' && String(request.body['date']);
   return notice(
     'success',
-    html`<strong>It has been done.</strong>${typeof id === 'string' && html` ${showMade(id, made, subjects)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}`,
+    html`<strong>It has been done.</strong>${typeof id === 'string' && html` ${showMade(id, made, subjects, person)}`}${day !== false && html` <a href="${daysUrl}/${day}">${day}</a>`}`,
   );
 }

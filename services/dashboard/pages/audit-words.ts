@@ -142,8 +142,23 @@ const technicalNames: ReadonlySet<string> = new Set([
 
 type Details = Readonly<Record<string, unknown>>;
 
-/** Returns what was done in words: of a posting, its type. Pure. */
-export function recordTitle(action: string, { transaction_type: type }: Details): string {
+const statusChange = (from: unknown, to: unknown): string | undefined =>
+  to === 'Frozen'
+    ? 'Freeze'
+    : to === 'Inactive'
+      ? 'Deactivate'
+      : to === 'Active'
+        ? from === 'Frozen'
+          ? 'Unfreeze'
+          : 'Activate'
+        : undefined;
+
+/** Returns what was done in words: of a posting, its type, of an account's status, which change. Pure. */
+export function recordTitle(
+  action: string,
+  { transaction_type: type, from_status: from, to_status: to }: Details,
+): string {
+  if (action === 'change_account_status') return statusChange(from, to) ?? actionText(action);
   const { data: transaction_type } = transactionType.safeParse(type);
   if (transaction_type === undefined) return actionText(action);
   const title = transactionTitle({ transaction_type });

@@ -222,6 +222,14 @@ describe('what', () => {
     const loan = { transaction_type: 'Loan Payment' };
     expect(recordTitle('create_transaction', loan)).toBe('Loan repayment');
     expect(recordTitle('reverse_transaction', loan)).toBe('Reversal of the Loan repayment');
+    for (const [from_status, to_status, title] of [
+      ['Active', 'Frozen', 'Freeze'],
+      ['Frozen', 'Active', 'Unfreeze'],
+      ['Inactive', 'Active', 'Activate'],
+      ['Active', 'Inactive', 'Deactivate'],
+      [undefined, undefined, 'Freeze, activate, or deactivate'],
+    ] as const)
+      expect(recordTitle('change_account_status', { from_status, to_status })).toBe(title);
   });
 
   it('is shown in words, with times of the bank', async () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
-import { type Answers, answering, testDashboard } from '../test/test-dashboard.ts';
+import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 import { toOmitted } from './batch-views.ts';
 
 /**
@@ -438,5 +438,20 @@ describe('its outcome', () => {
     const { get } = made.signedIn(clerk);
     expect((await get(`${url}?batch=${batch_id}`)).headers.location).toBe(`${url}/${batch_id}`);
     expect(visibleText((await get(`${url}/${batch_id}`)).body)).toContain('Payment 2: There is not enough money');
+  });
+
+  it('that were sent are listed by who sent them and by day', async () => {
+    const actor = `jwt:${issuer}|ada`;
+    const query = new URLSearchParams({ actor, from_day: '2026-01-02', to_day: '2026-01-02' });
+    const { body } = await made
+      .signedIn('transactions:write transactions:read')
+      .get(`/admin/ui/counter/batches?${query}`);
+    const asked = made.sent.filter(({ headers }) => headers['ce_type']?.includes('query.list_batches.')).at(-1);
+    expect(JSON.parse(String(asked?.value))).toMatchObject({
+      actor,
+      from: '2026-01-02T00:00:00.000Z',
+      to: '2026-01-03T00:00:00.000Z',
+    });
+    expect(body).toContain(`<option value="${actor}" selected>Me</option>`);
   });
 });

@@ -11,12 +11,12 @@ import { NumberText, plainMoney } from '#libs/contracts/money.ts';
 import { listViolations } from '#libs/contracts/violations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
-import { readActorNames } from '../html/actors.ts';
+import { actorText, readActorNames } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { enteredIdempotencyKey } from '../html/forms.ts';
 import { addDownload, addForm, addPage, type PageRequest, type PageResult } from '../html/frame.ts';
-import { type List, showList } from '../html/lists.ts';
+import { type List, showList, withChosen } from '../html/lists.ts';
 import { accountsBy, findAccountId, readAccountNumbers, readClients, readTogether } from '../html/owners.ts';
 import { checkLines, type RefusedLine, toBatchItem, toSentPayment } from './batch-check.ts';
 import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
@@ -96,6 +96,14 @@ export function addBatches(app: FastifyInstance, secrets: readonly string[]): vo
 const sentFiles = (visit: PageRequest, above: Html): List<BatchSummary> => ({
   path: '/batches',
   pageSize: 20,
+  hasDays: true,
+  filters: [
+    {
+      name: 'actor',
+      label: 'Sent by',
+      options: withChosen([[visit.actor, 'Me']], visit.query.get('actor'), actorText),
+    },
+  ],
   above: () => above,
   show: async (rows, sort) => batchTable(rows, await readActorNames(visit, rows, 'actor'), sort),
 });

@@ -340,6 +340,8 @@ export interface ReceiptParts {
   owed: string | undefined;
   /** True if the person who sees it asked for the posting. */
   isOwn: boolean;
+  /** In which of the person's tills their cash is; undefined if that does not matter, or is not known. */
+  till: string | undefined;
   /** Who asked for it and who approved it, for people who may read the audit. */
   maker?: MadeBy | undefined;
 }
@@ -353,7 +355,7 @@ ${idLink(parts.id, 'To the posting')} ${parts.account && html`<a href="/admin/ui
 }
 
 function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 'bank' | 'customer'): Html {
-  const { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn, maker } = parts;
+  const { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn, till, maker } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
@@ -371,6 +373,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
       ['Date', showFullTime(created_at)],
       ['Value date', otherValueDate(posting)],
       ['Branch', bankBranch()],
+      ['Till', signer === 'customer' && till],
       ['Teller', isOwn ? person : maker && actorText(maker.actor, maker.names)],
       ['Approved by', maker?.approver !== undefined && actorText(maker.approver, maker.names)],
       ['Printed by', !isOwn && person],

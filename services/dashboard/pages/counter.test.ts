@@ -345,6 +345,20 @@ describe('a receipt', () => {
     expect(
       made.sent.filter(({ headers }) => headers['ce_type']?.includes('list_transactions')).at(-1)?.value,
     ).toContain(`"actor":"jwt:${issuer}|ada"`);
+    // Only the bank's copy says in which till the cash is.
+    const till = { till_id: `til_${'a'.repeat(32)}`, actor: `jwt:${issuer}|ada`, status: 'Closed', opening: [] };
+    const at = Date.parse(samples.transaction.created_at);
+    const opened = (fromMs: number, toMs: number) => {
+      const [opened_at, closed_at] = [fromMs, toMs].map((ms) => new Date(at + ms).toISOString());
+      return ok({ items: [{ ...till, opened_at, closed_at, balances: [], reason: null, closed_by: null }] });
+    };
+    for (const [tills, says] of [
+      [opened(-60_000, 60_000), /UTC Teller Ada .* Till opened 2026-01-02 03:03:05 Teller Ada/],
+      [opened(-60_000, -1), /UTC Teller Ada .* Till none Teller Ada/],
+    ] as const) {
+      answers['list_tills'] = tills;
+      expect(await shown()).toMatch(says);
+    }
     answers['list_transactions'] = ok({ items: [] });
     expect(await shown()).toContain('Printed by Ada Receipt number');
     const by = (name: string) => `jwt:${issuer}|${name}`;

@@ -50,10 +50,10 @@ import {
   summary,
   withoutAccount,
 } from './counter-views.ts';
-import { readMaker } from './made-by.ts';
+import { isPostedBy, readMaker } from './made-by.ts';
 import { announce } from './needs-approval.ts';
 import { notesFor } from './notes.ts';
-import { warnOfClosedTill } from './tills.ts';
+import { tillAt, warnOfClosedTill } from './tills.ts';
 
 /**
  * Adds the pages of the counter, which lead from a customer to a form, a summary, and a receipt. An
@@ -386,7 +386,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
   const [owner, balance, isOwn] = await Promise.all([
     readHolder(visit, account),
     balanceAfter(visit.api, account.account_id, id, posting.created_at),
-    isByPerson(visit, account, id, posting),
+    isPostedBy(visit, visit.actor, posting),
   ]);
   return done(visit, {
     posting,
@@ -400,6 +400,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     available: availableNow(visit, posting, account, balance),
     owed: undefined,
     isOwn,
+    till: isOwn && isCash(posting) ? await tillAt(visit, posting.created_at) : undefined,
   });
 }
 
@@ -418,30 +419,31 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
     readHolder(visit, other),
     balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
-    isByPerson(visit, account, debitLegId(id), posting),
+    isPostedBy(visit, visit.actor, { ...account, transaction_id: debitLegId(id), created_at: posting.created_at }),
   ]);
   const available = availableNow(visit, posting, account, balance);
-  return done(visit, { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn });
+  return done(visit, {
+    posting,
+    id,
+    title,
+    owner,
+    account,
+    other,
+    payee,
+    balance,
+    available,
+    owed,
+    isOwn,
+    till: undefined,
+  });
 }
+
+const isCash = ({ transaction_type: type }: Transaction) => type === 'Deposit' || type === 'Withdrawal';
 
 const done = async (visit: PageRequest, parts: ReceiptParts): Promise<PageResult> => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
   content: html`${visit.query.has('again') && notice('info', 'Posted before; nothing was posted again.')}${receipt({ ...parts, maker: await readMaker(visit, parts.id) }, visit.person.name)}`,
 });
-
-/** Reports whether this person asked for the posting. */
-async function isByPerson(
-  { api, actor }: PageRequest,
-  { account_id }: Account,
-  transactionId: string,
-  { created_at }: Pick<Transaction, 'created_at'>,
-): Promise<boolean> {
-  const at = Date.parse(created_at);
-  const moment = (ms: number) => new Date(ms).toISOString();
-  const filters = new URLSearchParams({ account_id, actor, from: moment(at), to: moment(at + 1), limit: '500' });
-  const own = await known(api.get<Transaction[]>(`/transactions?${filters}`));
-  return own?.data.some(({ transaction_id }) => transaction_id === transactionId) === true;
-}
 
 function notDone(
   title: string,

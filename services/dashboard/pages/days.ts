@@ -3,7 +3,7 @@ import type { Approval } from '#libs/contracts/approvals.ts';
 import type { TrialBalance } from '#libs/contracts/books.ts';
 import type { DayClosing } from '#libs/contracts/days.ts';
 import { plusDays } from '#libs/contracts/times.ts';
-import { bankDay, moneyText } from '#libs/service/formats.ts';
+import { bankDay, dayText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Api, ApiRefused, known } from '../api.ts';
 import { readActorNames, showActor } from '../html/actors.ts';
@@ -143,7 +143,7 @@ async function showCalendar(visit: PageRequest): Promise<PageResult> {
   return {
     title: `Days: ${monthText(month)}`,
     content: html`${bookParts('days')}${state}
-${next !== undefined && mayClose && html`<p class="actions"><a role="button" href="${dayUrl(next)}/closing">Close ${next}</a></p>`}
+${next !== undefined && mayClose && html`<p class="actions"><a role="button" href="${dayUrl(next)}/closing">Close ${dayText(next)}</a></p>`}
 ${monthLinks(month, today.slice(0, 7))}${calendar(month, (day) => showDayCell(day, { closed, next, today, mayClose }))}`,
   };
 }
@@ -207,8 +207,8 @@ function notClosable(day: string, closed: Closed, today: string): Html | undefin
 
 async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult> {
   const { id: day, now, person } = visit;
-  const title = `Close ${day}`;
   if (!isDay(day)) return notADay(day);
+  const title = `Close ${dayText(day)}`;
   const closed = await readClosed(visit);
   const why = notClosable(day, closed, bankDay(now));
   if (why !== undefined) return wrongDay(title, why);
@@ -217,7 +217,7 @@ async function drawClosing(visit: PageRequest, wrong: Wrong): Promise<PageResult
   const form = showForm(
     visit,
     { wrong: problemOf(wrong), button, cancel: mayRead ? daysUrl : '/admin/ui', isDangerous: true },
-    confirmation(`Close ${day} for good`, wrong),
+    confirmation(`Close ${dayText(day)} for good`, wrong),
   );
   return {
     title,

@@ -1,4 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { type ActorNames, readActorNames, showActor } from '../html/actors.ts';
@@ -38,6 +39,18 @@ export async function readMaker(visit: PageRequest, resource: string): Promise<M
   };
   const made = { actor: record.actor, approver: text('approved_by'), approval: text('approval_id') };
   return { ...made, names: await readActorNames(visit, [made], 'actor', 'approver') };
+}
+
+/** Reports whether this actor asked for the transaction, as far as it is known; nobody needs the audit for it. */
+export async function isPostedBy(
+  { api }: PageRequest,
+  actor: string,
+  { account_id, transaction_id, created_at }: Pick<Transaction, 'account_id' | 'transaction_id' | 'created_at'>,
+): Promise<boolean> {
+  const [from, to] = [0, 1].map((ms) => new Date(Date.parse(created_at) + ms).toISOString());
+  const filters = new URLSearchParams({ account_id, actor, from: from ?? '', to: to ?? '', limit: '500' });
+  const posted = await known(api.get<Transaction[]>(`/transactions?${filters}`));
+  return posted?.data.some((one) => one.transaction_id === transaction_id) === true;
 }
 
 const showApprover = ({ approver = '', approval, names }: MadeBy): Html =>

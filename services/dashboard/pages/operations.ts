@@ -105,10 +105,13 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 
 type Sample = Operations['history'][number];
 
+/** Fewer are a diagonal, and no picture of an hour. */
+const fewestSamples = 5;
+
 /** Lag and latency as pictures. Their figures are in the text, too. */
 function lastHour(samples: readonly Sample[]): Html {
-  if (samples.length < 2)
-    return html`<p role="status">This gateway has just started: pictures need two samples, which it takes each minute.</p>`;
+  if (samples.length < fewestSamples)
+    return html`<p role="status">This gateway has just started: pictures need ${String(fewestSamples)} samples, and it takes one each minute.</p>`;
   const [from, to] = [samples[0], samples.at(-1)].map((sample) => showTime(sample?.at ?? null));
   const picture = (title: string, unit: string, read: (sample: Sample) => number | string | null) =>
     html`<figure class="picture">${line(

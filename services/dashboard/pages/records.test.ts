@@ -294,6 +294,18 @@ describe('the transactions of the bank', () => {
     expect(list).toContain('Posted on this page: paid off <strong>50.00 USD</strong>, lent <strong>–</strong>');
     expect(titles(await opened(samples.master, '/transactions'))[0]).toBe('Out, USD: out');
     expect(await opened(own, '/days')).toContain('lent 25.00, paid off 0.00; balance');
+    // Of an account that was empty before, only its last days are drawn.
+    const drawn = async () =>
+      (await made.signedIn(everything).get(`${account}/days`)).body.match(/<rect class="day"/g)?.length;
+    expect(await drawn()).toBe(90);
+    const found = answers['get_account_days'] as { ok: true; data: object };
+    answers['get_account_days'] = ok({
+      ...found.data,
+      opening_balance: '0.00',
+      from: '2025-10-05',
+      to: '2026-01-02',
+    });
+    expect(await drawn()).toBe(3);
     expect(await opened(own, '/statement')).toMatch(/<dt>Paid off<\/dt><dd>0\.00 USD<\/dd>/);
   });
 });

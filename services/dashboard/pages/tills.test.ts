@@ -342,6 +342,10 @@ describe('the count at an opening', () => {
     expect(negative).toMatch(/<span class="pill bad"><svg.*?<\/svg>−68.700\.00<\/span>/);
     answers['list_tills'] = ({ status }) => (status === 'Open' ? 'no_reply' : older);
     expect(text((await get('/admin/ui/tills')).body)).toContain('in the tills that are open is not known now.');
+    // Without a filter, there is none to clear.
+    answers = { list_tills: ok({ items: [] }) };
+    expect(text((await get('/admin/ui/tills')).body)).toContain('No till has been opened yet. Count and open yours');
+    expect(text((await get('/admin/ui/tills?status=Open')).body)).toContain('No till matches. Clear the filters');
     answers['list_tills'] = ok({ items: [open] });
     expect((await get('/admin/ui/tills/open')).headers.location).toBe(`/admin/ui/tills/${till_id}?already`);
     answers['get_till'] = ok(open);

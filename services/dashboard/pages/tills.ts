@@ -4,7 +4,7 @@ import { clientName } from '#libs/contracts/clients.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
-import { amountText, bankBranch, bankCurrency, moneyText } from '#libs/service/formats.ts';
+import { amountText, bankBranch, bankCurrency, moneyText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -75,6 +75,15 @@ async function readOpenTill({ api, actor }: PageRequest): Promise<Till | null | 
 const readLast = ({ api, actor }: PageRequest) =>
   api.get<Till[]>(`/tills?${new URLSearchParams({ actor, limit: '1' })}`);
 
+/** Says in which of the person's tills is what they posted in cash at this time; undefined: it is not known. */
+export async function tillAt({ api, actor }: PageRequest, at: string): Promise<string | undefined> {
+  const tills = await known(api.get<Till[]>(`/tills?${new URLSearchParams({ actor, limit: String(mostTills) })}`));
+  const its = tills?.data.find(({ opened_at, closed_at }) => opened_at <= at && (closed_at === null || at < closed_at));
+  // Of earlier tills than those that were read, nothing is known.
+  const isKnown = tills && (tills.next === undefined || tills.data.some(({ opened_at }) => opened_at <= at));
+  return its ? `opened ${timeText(its.opened_at)}` : isKnown ? 'none' : undefined;
+}
+
 /** Says before cash is posted that it will be in no till, if the person has none that is open. Once it is open, they are here again. */
 export async function warnOfClosedTill(visit: PageRequest): Promise<Html> {
   // A page that answers a form cannot be opened again.
@@ -125,10 +134,14 @@ export async function showYourTill(visit: PageRequest): Promise<Html> {
   const last = (await known(readLast(visit)))?.data;
   if (last === undefined || (last.length === 0 && visit.person.scopes.has('approvals:write'))) return html``;
   const till = last.find(({ status }) => status === 'Open');
-  const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor: visit.actor }).toString()}">Your tills</a>`;
-  return till
-    ? html`<div class="tile"><span class="tile-title">Your till</span><p>Your till is open since ${showTime(till.opened_at)}: <a href="${tillsUrl}/${till.till_id}/close">count and close it</a>. ${all}</p></div>`
-    : html`<div class="tile"><span class="tile-title">Your till</span><p>Your till is closed: <a href="${tillsUrl}/open">count and open it</a>. ${all}</p></div>`;
+  const all = html`<a href="${tillsUrl}?${new URLSearchParams({ actor: visit.actor }).toString()}">your tills</a>`;
+  const state = till
+    ? html`${toned('good', 'done', 'Open')} <span class="quiet">since ${showTime(till.opened_at)}</span>`
+    : toned('wait', 'waiting', 'Closed');
+  const next = till
+    ? html`<a href="${tillsUrl}/${till.till_id}/close">count and close it</a>`
+    : html`<a href="${tillsUrl}/open">count and open it</a>`;
+  return html`<div class="tile"><span class="tile-title">Your till</span> <p>${state}</p> <p>${next}, ${all}</p></div>`;
 }
 
 /** Fields have the currency in their names. */
@@ -437,7 +450,8 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
       { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
     ],
     above: () => html`${isOfAll && showOpen(open, names)}`,
-    show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort),
+    show: async (rows, sort) =>
+      tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort, query.size > 0),
     async complete(rows) {
       const names = await readActorNames(visit, rows, 'actor');
       return toLines(rows).map((row) => ({ ...row, person: actorText(row.actor, names) }));
@@ -469,7 +483,7 @@ ${below.map(({ actor, amount, currency }) => notice('warning', html`<strong>The 
 
 const isBelow = ({ amount }: { amount: string }): boolean => amount.startsWith('-');
 
-const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting): Html => {
+const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting, isFiltered: boolean): Html => {
   const money = (title: string, field: Parameters<typeof amountIn>[1]) =>
     numeric<TillLine>(title, ({ line }) => amountIn(line, field));
   return table<TillLine>(
@@ -500,6 +514,8 @@ const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting): Ht
       { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
     ],
     toLines(tills),
-    emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' }),
+    isFiltered
+      ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
+      : emptyState('No till has been opened yet.', { href: `${tillsUrl}/open`, text: 'Count and open yours' }),
   );
 };

@@ -271,6 +271,11 @@ describe('the day of the person', () => {
     expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
     // With the customer, as on the list of requests.
     expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; x no receipt &lt;i&gt; Rejected/);
+    expect(text).toMatch(/Your till Open since .* count and close it , your tills Your requests All decided/);
+    answers['list_approvals'] = ok({ items: [{ ...asked, status: 'Waiting' }, asked] });
+    expect(visibleText((await made.signedIn(clerk).get('/admin/ui/your-day')).body)).toContain(
+      'Your requests 1 waiting for a second person',
+    );
     const approved = { ...asked, status: 'Approved', outcome: { status: 'success', data: samples.transaction } };
     answers['list_approvals'] = ok({ items: [approved] });
     const link = `<a href="/admin/ui/counter/receipts/${ids.transaction}">Receipt</a>`;

@@ -7,7 +7,7 @@ import { known } from '../api.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsBy, readClients } from '../html/owners.ts';
-import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table } from '../html/show.ts';
+import { countText, emptyState, idLink, notice, pill, resourceLink, showTime, table, toned } from '../html/show.ts';
 import { clientsOf, readSubjects } from './approval-subjects.ts';
 import { approvalsUrl, summarize } from './approvals.ts';
 import { counterUrl } from './counter-views.ts';
@@ -17,6 +17,7 @@ import { transactionsUrl } from './transactions.ts';
 /** What the person who looks at the first page has posted today, and what became of their requests. */
 
 const requestsShown = 5;
+const mostCounted = 20;
 
 type Total = StaffDay['totals'][number];
 
@@ -25,21 +26,30 @@ export async function showYourDay(visit: PageRequest): Promise<Html> {
   const [day, till, requests] = await Promise.all([
     known(api.get<StaffDay>('/admin/staff-day')),
     visit.person.scopes.has('transactions:write') && showYourTill(visit),
-    known(api.get<Approval[]>(`/admin/approvals?requested_by=me&limit=${requestsShown}`)),
+    known(api.get<Approval[]>(`/admin/approvals?requested_by=me&limit=${mostCounted}`)),
   ]);
   const [posted, customers, asked] = await Promise.all([
-    day ? showPosted(visit, day.data, till) : html`${notice('warning', 'What you posted cannot be shown now.')}${till}`,
+    day
+      ? showPosted(visit, day.data, html`${till}${requests && waitingTile(requests.data)}`)
+      : html`${notice('warning', 'What you posted cannot be shown now.')}${till}`,
     day && showCustomers(visit, day.data),
-    requests && showRequests(visit, requests.data),
+    requests && showRequests(visit, requests.data.slice(0, requestsShown)),
   ]);
   return html`<h2>Your day</h2>${posted}<div class="halves">${asked}${customers}</div>`;
 }
 
-/** `till`: the tile of the person's till. */
+/** How many of the person's latest requests somebody must still decide; nothing if they have none. */
+function waitingTile(requests: readonly Approval[]): Html {
+  const waiting = requests.filter(({ status }) => status === 'Waiting').length;
+  const state = waiting === 0 ? toned('good', 'done', 'All decided') : toned('wait', 'waiting', `${waiting} waiting`);
+  return html`${requests.length > 0 && html`<a class="tile" href="${approvalsUrl}/mine"><span class="tile-title">Your requests</span> <span>${state}</span> <span class="quiet">for a second person</span></a>`}`;
+}
+
+/** `others`: the tiles beside what was posted. */
 function showPosted(
   { actor, now, person }: PageRequest,
   { totals, refused, batch_items }: StaffDay,
-  till: Html | false,
+  others: Html,
 ): Html {
   const list = (text: string, more: Record<string, string> = {}): Html => {
     const filters = new URLSearchParams({ actor, from_day: bankDay(now), ...more });
@@ -61,14 +71,14 @@ function showPosted(
           (total) =>
             html`<div class="tile"><span class="tile-title">Net cash in ${list(total.currency, { currency: total.currency })}</span> <strong class="sum">${moneyText(total.net_cash, total.currency)}</strong> ${counted('In', total, 'cash_in')} ${counted('Out', total, 'cash_out')} ${counted('Between accounts', total, 'transferred')}</div>`,
         )
-  }${till}</div>${lines.length > 0 && html`<p class="quiet">${lines.map((line, i) => html`${i > 0 && '; '}${line}`)}.</p>`}`;
+  }${others}</div>${lines.length > 0 && html`<p class="quiet">${lines.map((line, i) => html`${i > 0 && '; '}${line}`)}.</p>`}`;
 }
 
 /** The state of a request, with the receipt of what was posted. */
 const showState = ({ outcome, status }: Approval, { scopes }: Person): Html => {
   if (outcome?.status === 'error') return pill('Failed', 'Refused when it was carried out');
   const posted = outcome?.data['transfer_id'] ?? outcome?.data['transaction_id'];
-  const hasReceipt = typeof posted === 'string' && scopes.has('transactions:read');
+  const hasReceipt = typeof posted === 'string' && scopes.has('transactions:read') && scopes.has('accounts:read');
   return html`${pill(status)}${hasReceipt && html` <a href="${counterUrl}/receipts/${posted}">Receipt</a>`}`;
 };
 

@@ -549,5 +549,9 @@ describe('the list of batches', () => {
       },
     ]);
     expect(await read(batch_id)).toMatchObject((await list(only))[0] as object);
+    const { created_at } = (await list(only))[0] as BatchSummary;
+    const found = async (filters: object) => (await list({ ...only, ...filters })).map((one) => one.batch_id);
+    expect(await found({ actor: 'test', from: created_at })).toEqual([batch_id]);
+    for (const filters of [{ actor: 'another' }, { to: created_at }]) expect(await found(filters)).toEqual([]);
   });
 });

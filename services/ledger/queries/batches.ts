@@ -9,10 +9,12 @@ import { bits } from './lists.ts';
 /** Lists batches, newest first. A bound caller sees those of its own client. */
 export function listBatches(
   pool: Pool,
-  { external_id, ...page }: MessageData<'list_batches'>,
+  { external_id, actor, from, to, ...page }: MessageData<'list_batches'>,
   bound: string | undefined,
 ): Promise<Page<BatchSummary> | undefined> {
-  const where = new Where().equal({ external_id, bound_client_id: bits('client', bound) ?? undefined });
+  const where = new Where()
+    .equal({ external_id, actor, bound_client_id: bits('client', bound) ?? undefined })
+    .between('created_at', from, to);
   return readPage(pool, where, batches, page);
 }
 
