@@ -111,8 +111,12 @@ function of(status: number, message: string): Problem {
   return { status, title, text };
 }
 
-function problemContent({ text }: Problem, request: FastifyRequest): Html {
+/** Nobody looks for the request of a mistyped address. */
+function problemContent({ status, text }: Problem, request: FastifyRequest): Html {
   return html`<p role="alert">${text}</p>
-<p><a href="/admin/ui" role="button">To the home page</a></p>
-<p class="quiet">Request id: <code>${request.id}</code></p>`;
+<p><a href="/admin/ui" role="button">To the home page</a></p>${
+    status !== 404 &&
+    html`
+<p class="quiet">Request id: <code>${request.id}</code></p>`
+  }`;
 }

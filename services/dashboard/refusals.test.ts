@@ -30,8 +30,10 @@ describe('the dashboard', () => {
       ['/admin/ui/audit', 403],
       ['/admin/ui/nothing-here', 404],
       ['/admin/ui/api-keys', 503],
-    ] as const)
-      expect([url, (await get(url)).statusCode]).toEqual([url, status]);
+    ] as const) {
+      const { statusCode, body } = await get(url);
+      expect([statusCode, body.includes('Request id: ')], url).toEqual([status, status !== 404]);
+    }
     expect(of(lines)).toEqual([
       [403, 'insufficient_scope', '/admin/ui/audit', caller],
       [404, 'route_not_found', '/admin/ui/*', caller],

@@ -53,6 +53,10 @@ it('counts the cash of each day, reversals in the opposite direction, and a day 
     ledger.cash('Deposit', a, '1000', at('2030-05-01')),
   ]);
   expect((await ask(now)).days).toEqual([first, yens, { ...reversed, money_in: '100.00' }, last]);
+  // What was decided last of all counts, although the day is asked for only once it is over.
+  await ledger.book([ledger.cash('Deposit', a, '50', at('2030-05-03'))]);
+  const over = await ask('2030-05-06T13:00:00.000Z');
+  expect(over.days).toContainEqual({ ...reversed, money_in: '150.00' });
 });
 
 it('has no more than the newest transactions of a day that has too many', async () => {

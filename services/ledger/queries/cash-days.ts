@@ -14,6 +14,8 @@ type CashDay = MessageResult<'get_cash_days'>['days'][number];
 interface Kept {
   /** The number of the day's transactions. */
   rows: number;
+  /** It was counted a day after its end. */
+  isFinal: boolean;
   day: CashDay[];
 }
 
@@ -66,12 +68,12 @@ export async function getCashDays(
   for (let date = plusDays(to, -1); date >= from && counted_from <= to; date = plusDays(date, -1)) {
     const key = `${bankZone()} ${date}`;
     let one = known.get(key);
-    const isOver = Date.parse(now) - Date.parse(dayLimit(date, 1)) > dayMs;
-    const rows = one && isOver ? one.rows : await countRows(pool, date);
-    if (rows !== one?.rows) {
-      if (left <= 0) break;
-      one = { rows, day: await sumDay(pool, date) };
-      left -= rows;
+    if (one?.isFinal !== true) {
+      const isFinal = Date.parse(now) - Date.parse(dayLimit(date, 1)) > dayMs;
+      const rows = await countRows(pool, date);
+      if (rows !== one?.rows && left <= 0) break;
+      if (rows !== one?.rows) left -= rows;
+      one = { rows, isFinal, day: rows === one?.rows ? one.day : await sumDay(pool, date) };
       known.set(key, one);
       const [oldest] = known.keys();
       if (known.size > mostKept && oldest !== undefined) known.delete(oldest);
