@@ -846,7 +846,7 @@ describe('a webhook', () => {
     ]);
   });
 
-  it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {
+  it('is fed no further ahead than some claims, and still receives every event', async () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
     for (let i = 0; i < 5; i++)
@@ -862,7 +862,7 @@ describe('a webhook', () => {
       most = Math.max(most, rows[0]?.count ?? 0);
       return at.received.length >= 2_500;
     }, 120_000);
-    expect(most).toBeLessThanOrEqual(2_500);
+    expect(most).toBeLessThanOrEqual(256 + 500);
     expect(new Set(at.ids()).size).toBe(2_500);
   }, 180_000);
 });

@@ -1,6 +1,7 @@
 import { typePatterns } from '#libs/contracts/event-feed.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import { sentTogether, transactionInTwoTrips } from '#libs/postgres/transaction.ts';
+import { maxPerWebhook } from './store.ts';
 
 /**
  * Creates deliveries for events, for each webhook in the order of its feeds: one chunk at a time, with the
@@ -12,8 +13,11 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 /** The number of events examined in one transaction. */
 const chunk = 500;
-/** The maximum number of deliveries of one webhook that are due for the first time. */
-const maxDue = 2_000;
+/**
+ * From this number of deliveries of one webhook on that are due for the first time, it is not fed: enough for the next claims
+ * of several processes. A feed far ahead of them would write an event twice, first as one that waits for others of its key.
+ */
+const maxDue = 4 * maxPerWebhook;
 /** The number of Pending deliveries of one webhook that have a time, whatever their tries, from which on it is not fed. */
 export const maxHeads = 5_000;
 /** The maximum number of Pending deliveries of one ordering key. */
@@ -152,7 +156,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
   ) update feeds f set position = coalesce(x.reached, ${feed.is_paused ? 'f' : 'h'}.position), from_time = coalesce(x.reached_time, f.from_time),
       is_over = exists (select from ended)
     from event_head h left join (select * from examined order by n desc limit 1) x on true
-    where f.feed_id = $1 returning f.is_over`;
+    where f.feed_id = $1`;
 
 /**
  * Continues held keys that have no Pending delivery: inserts the next deliveries of each, up to the place of its feed. A
@@ -220,19 +224,26 @@ const endFeeds = `with ready as (
   ) delete from feeds f where f.webhook_id = $1 and f.is_over
     and not exists (select from held_keys h where h.feed_id = f.feed_id)`;
 
-/** Feeds each webhook once, in a transaction of its own. Returns whether any had something to do. */
+/**
+ * Feeds each webhook once, in a transaction of its own. Returns whether any had something to do. The statements are
+ * prepared: to plan them costs more than to deliver some events.
+ */
 export async function feedAll(pool: Pool): Promise<boolean> {
   for (const fed: string[] = []; ; ) {
-    const webhookId = await transaction(pool, async (client) => {
+    const webhookId = await transactionInTwoTrips(pool, async (client) => {
       const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
-      if (!feed) return undefined;
+      if (!feed) return { last: Promise.resolve(undefined) };
+      const { feed_id, webhook_id, client_id, is_replay, is_paused, has_ready } = feed;
       const types = typePatterns(feed.event_types);
-      if (feed.has_ready) await client.query(continueKeys(feed.client_id), [feed.webhook_id, types]);
-      const advanced =
-        feed.feed_id !== null &&
-        (await client.query<{ is_over: boolean }>(insertDeliveries(feed), [feed.feed_id, types]));
-      if (feed.has_ready || (advanced && advanced.rows[0]?.is_over)) await client.query(endFeeds, [feed.webhook_id]);
-      return feed.webhook_id;
+      const of = client_id === null ? 'bank' : 'client';
+      const kind = `${of}${is_replay ? '_replay' : ''}${is_paused ? '_paused' : ''}`;
+      const statements: { name: string; text: string; values: unknown[] }[] = [];
+      if (has_ready)
+        statements.push({ name: `continue_keys_${of}`, text: continueKeys(client_id), values: [webhook_id, types] });
+      if (feed_id !== null)
+        statements.push({ name: `feed_${kind}`, text: insertDeliveries(feed), values: [feed_id, types] });
+      if (has_ready || is_replay) statements.push({ name: 'end_feeds', text: endFeeds, values: [webhook_id] });
+      return { last: sentTogether(statements.map((one) => client.query(one))).then(() => webhook_id) };
     });
     if (webhookId === undefined) return fed.length > 0;
     fed.push(webhookId);

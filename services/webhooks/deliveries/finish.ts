@@ -4,7 +4,7 @@ import { type EventData, events } from '#libs/contracts/events.ts';
 import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import { sentTogether, transactionInTwoTrips } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
 import { changePending, writeAttempts } from './store.ts';
 import { type Attempt, judgeAttempt, judgeHealth } from './verdict.ts';
@@ -14,23 +14,28 @@ import { type Attempt, judgeAttempt, judgeHealth } from './verdict.ts';
  * transaction ends, the lock of the webhook keeps others from changing which of its deliveries are Pending.
  */
 export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonly Attempt[], now: string) {
-  return transaction(pool, async (client) => {
+  return transactionInTwoTrips(pool, async (client) => {
     const { rows } = await client.query<Pick<Webhook, 'status' | 'client_id' | 'failing_since'>>(
       'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
       [webhook_id],
     );
     const ended = attempts.map((attempt) => ({ ...attempt, ...judgeAttempt(attempt, Math.random()) }));
-    // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
-    await writeAttempts(client, webhook_id, ended);
     const [webhook] = rows;
-    if (webhook?.status !== 'Active') return { ended };
-    const { client_id } = webhook;
-    const { failing_since, disabled } = judgeHealth(webhook.failing_since, attempts, now);
-    if (failing_since !== webhook.failing_since)
-      await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhook_id, failing_since]);
-    if (disabled)
+    const active = webhook?.status === 'Active' ? webhook : undefined;
+    const health = active && judgeHealth(active.failing_since, attempts, now);
+    // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
+    const written: Promise<unknown>[] = [writeAttempts(client, webhook_id, ended)];
+    const { failing_since = null, disabled } = health ?? {};
+    if (active && failing_since !== active.failing_since)
+      written.push(
+        client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhook_id, failing_since]),
+      );
+    if (active && disabled) {
+      await sentTogether(written.splice(0));
+      const { client_id } = active;
       await disableWebhook(client, { webhook_id, client_id, reason: disabled, failing_since, disabled_at: now });
-    return { ended, disabled };
+    }
+    return { last: sentTogether(written).then(() => ({ ended, disabled })) };
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { sentTogether } from '#libs/postgres/transaction.ts';
 import type { Attempt, Verdict } from './verdict.ts';
 
 /** SQL of deliveries: claims due ones and records how attempts ended. */
@@ -84,9 +85,9 @@ export async function renewClaims(pool: Pool, claims: readonly Claim[]): Promise
   return rows;
 }
 
-/** Records how attempts ended, if their claims are still valid. The webhook must be locked. */
+/** Records how attempts ended, if their claims are still valid, by statements sent together. The webhook must be locked. */
 export async function writeAttempts(client: Queries, webhookId: string, ended: (Attempt & Verdict)[]): Promise<void> {
-  await client.query(
+  const written = client.query(
     `update deliveries d set status = e.status, tries = d.tries + 1,
        next_attempt_at = case when e.status = 'Pending' then clock_timestamp() + e."delayMs" * interval '1 ms' end,
        finished_at = case when e.status <> 'Pending' then clock_timestamp() end,
@@ -98,7 +99,7 @@ export async function writeAttempts(client: Queries, webhookId: string, ended: (
     [webhookId, JSON.stringify(ended)],
   );
   const ordinals = ended.map(({ ordinal }) => ordinal);
-  await startFirst(client, webhookId, ordinals);
+  await sentTogether([written, startFirst(client, webhookId, ordinals)]);
 }
 
 /**
