@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { v7 } from 'uuid';
 import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 
@@ -26,9 +27,12 @@ export function freshAt(id: string): number {
   return isFresh && /^.{12}7.{3}[89ab]/.test(bits) ? Number.parseInt(bits.slice(0, 12), 16) : -Infinity;
 }
 
-/** Returns a new request id. It contains this time (in ms since 1970), so that its postings are found without an index. */
+/**
+ * Returns a new request id. It contains this time (in ms since 1970), so that its postings are found without an index. The
+ * proxy of docker-compose.yml generates the same form.
+ */
 export function freshRequestId(ms: number): string {
-  return `req_${freshBits(ms)}`;
+  return `req_${ms}_${randomUUID()}`;
 }
 
 /** The clocks of processes differ by less than this. */
@@ -36,8 +40,8 @@ const beforeMs = 10_000;
 /** A request is accepted within this time, because its body must arrive within 13 s (`patience`). */
 const afterMs = 30_000;
 
-/** Returns the period in which the postings of a request were accepted; undefined if its id is not the bank's. */
+/** Returns the period in which the postings of a request were accepted; undefined if its id does not contain it. */
 export function periodOfRequest(id: string): { from: Date; to: Date } | undefined {
-  const ms = id.startsWith('req_') ? freshAt(id) : -Infinity;
-  return ms === -Infinity ? undefined : { from: new Date(ms - beforeMs), to: new Date(ms + afterMs) };
+  const ms = Number(/^req_(\d{13})_/.exec(id)?.[1]);
+  return Number.isNaN(ms) ? undefined : { from: new Date(ms - beforeMs), to: new Date(ms + afterMs) };
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { periodOfRequest } from '#libs/service/fresh-ids.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { ids, testApp } from '#services/gateway/test/test-app.ts';
@@ -116,7 +117,11 @@ describe.skipIf(haproxy === undefined)('the proxy of docker-compose.yml', () => 
     'a gateway that is %s leaves the outcome of a write unknown',
     async (how) => {
       fault = how;
-      await expectError(await send('POST', '/transfers'), 'outcome_unknown');
+      const unanswered = await send('POST', '/transfers');
+      await expectError(unanswered, 'outcome_unknown');
+      // It contains its time, as those of gateways.
+      const { from, to } = periodOfRequest(header(unanswered, 'x-request-id') ?? '') ?? {};
+      expect([Number(from) < Date.now(), Number(to) > Date.now()]).toEqual([true, true]);
       await expectError(await send('GET', account), 'service_unavailable');
       expect((await send('HEAD', account)).status).toBe(503);
     },
