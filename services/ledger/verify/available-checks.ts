@@ -30,7 +30,7 @@ export async function readHeld(messages: readonly ReceivedMessage[], pool: Pool)
       group by p.n order by p.n`,
     [
       uuids(messages.map(({ key }) => key ?? '')),
-      messages.map(({ headers }) => headers['ce_time']),
+      messages.map(({ headers: { ce_time = '' } }) => (Number.isNaN(Date.parse(ce_time)) ? null : ce_time)),
       (2 * maxHoldLifetimeMs) / 1000,
     ],
   );
