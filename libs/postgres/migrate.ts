@@ -161,7 +161,7 @@ async function run(client: Client, { name, checksum, sql }: Migration): Promise<
     await client.query('insert into migrations (name, checksum) values ($1, $2)', [name, checksum]);
     await client.query('commit');
   } catch (error) {
-    await client.query('rollback');
+    await client.query('rollback').catch(() => undefined);
     throw new Error(`migration ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`, {
       cause: error,
     });
