@@ -243,6 +243,8 @@ export const batchMeanings = {
     'BatchResult.transaction': 'The transaction of a deposit or withdrawal',
     'BatchResult.transfer': 'The transfer',
     mode: 'independent: each item is decided as if sent alone; atomic: all items are applied, or none',
+    'list_batches.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
+    'list_batches.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
     items: 'The items, in order; at most 500 in atomic mode',
     'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
     'BatchSummary.status':

@@ -175,11 +175,13 @@ describe('transaction', () => {
   });
 
   describe('in two trips', () => {
-    test('commits the last statements, and returns what they end with', async () => {
+    const none = () => undefined;
+
+    test('commits the last statements, and returns the result', async () => {
       const count = await transactionInTwoTrips(pool, async (client) => {
         await readPid(client);
-        const inserts = [insert(client, 1), insert(client, 2)];
-        return { last: Promise.all(inserts).then((results) => results.length) };
+        const last = [insert(client, 1), insert(client, 2)];
+        return { last, result: async () => (await Promise.all(last)).length };
       });
       expect([count, await ids()]).toEqual([2, [1, 2]]);
     });
@@ -189,7 +191,7 @@ describe('transaction', () => {
       const error = await catchFailure(
         transactionInTwoTrips(one, async (client) => {
           await readPid(client);
-          return { last: insert(client, 1) };
+          return { last: [insert(client, 1)], result: none };
         }),
       );
       await one.end();
@@ -201,11 +203,35 @@ describe('transaction', () => {
       const error = await catchFailure(
         transactionInTwoTrips(pool, async (client) => {
           pid = await readPid(client);
-          return { last: Promise.all([insert(client, 1), insert(client, 1), insert(client, 2)]) };
+          return { last: [insert(client, 1), insert(client, 1), insert(client, 2)], result: none };
         }),
       );
       expect([uniqueViolation(error), await ids()]).toEqual(['t_pkey', []]);
       expect(await transaction(pool, readPid)).toBe(pid);
+    });
+
+    const circular: Record<string, unknown> = {};
+    circular['self'] = circular;
+    const wrap = (statement: Promise<unknown>) => Promise.all([Promise.all([statement]).then((all) => all)]);
+    test.each<[string, RegExp, (client: Queries) => Promise<unknown>]>([
+      ['its function throws', /no parameters/, async () => Promise.reject(new Error('no parameters'))],
+      ['pg cannot write its parameters', /circular/, (client) => client.query('select length($1::text)', [circular])],
+      ['pg refuses it', /must be an array/, (client) => client.query('select 1', 'text' as never)],
+      ['others wait for it', /must be an array/, (client) => wrap(wrap(client.query('select 1', 'text' as never)))],
+    ])('writes nothing if one of the last statements is not sent: %s', async (_, message, fail) => {
+      for (const isFirst of [true, false]) {
+        const error = await catchFailure(
+          transactionInTwoTrips(pool, async (client) => {
+            await readPid(client);
+            const last = isFirst
+              ? [fail(client), insert(client, 1)]
+              : [insert(client, 1), fail(client), insert(client, 2)];
+            return { last, result: none };
+          }),
+        );
+        expect([isFirst, String(error)]).toEqual([isFirst, expect.stringMatching(message)]);
+        expect(await ids()).toEqual([]);
+      }
     });
 
     test('writes nothing if an earlier statement fails or fn throws', async () => {
@@ -214,7 +240,7 @@ describe('transaction', () => {
           transactionInTwoTrips(pool, async (client) => {
             await insert(client, 1);
             await fail(client);
-            return { last: insert(client, 2) };
+            return { last: [insert(client, 2)], result: none };
           }),
         );
       expect(await ids()).toEqual([]);
@@ -222,19 +248,22 @@ describe('transaction', () => {
 
     test('a statement after COMMIT is an error', async () => {
       const error = await catchFailure(
-        transactionInTwoTrips(pool, async (client) => ({ last: readPid(client).then(() => insert(client, 1)) })),
+        transactionInTwoTrips(pool, async (client) => ({
+          last: [readPid(client).then(() => insert(client, 1))],
+          result: none,
+        })),
       );
       expect([String(error), await ids()]).toEqual(['Error: a statement was to be sent after COMMIT', []]);
     });
 
     test('is repeated after a serialization failure of one of the last statements', async () => {
       let runs = 0;
-      await transactionInTwoTrips<unknown>(pool, async (client) => {
+      await transactionInTwoTrips(pool, async (client) => {
         await readPid(client);
         runs++;
-        if (runs === 3) return { last: insert(client, runs) };
+        if (runs === 3) return { last: [insert(client, runs)], result: none };
         const fail = "do $$ begin raise exception 'no' using errcode = '40001'; end $$";
-        return { last: Promise.all([insert(client, runs), client.query(fail)]) };
+        return { last: [insert(client, runs), client.query(fail)], result: none };
       });
       expect([runs, await ids()]).toEqual([3, [3]]);
     });

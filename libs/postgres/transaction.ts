@@ -54,16 +54,20 @@ async function repeating<T>(attemptOnce: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The last statements of a transaction in two trips, which were sent and not waited for, with its result. */
+/** How a transaction in two trips ends. */
 export interface Sent<T> {
-  last: Promise<T>;
+  /** The last statements, which were sent and not waited for. */
+  last: readonly Promise<unknown>[];
+  /** Returns the result of the transaction. It is called after COMMIT was confirmed. */
+  result(): T | Promise<T>;
 }
 
 /**
  * Does the same as `transaction`, with two round trips fewer, for which locks are not held. BEGIN is sent with the first
  * statements of fn, which must change nothing and be waited for: if it failed, they would run without a transaction. COMMIT
- * is sent with the last statements, which fn does not wait for; if one of them fails, Postgres answers it with ROLLBACK,
- * and this function throws the error of that statement.
+ * is sent after the last statements, which fn does not wait for: if one could not be sent, because its parameters could not
+ * be made, it is not sent, and if one fails, Postgres answers it with ROLLBACK. This function throws the error of that
+ * statement.
  */
 export async function transactionInTwoTrips<T>(pool: Pool, fn: (client: Queries) => Promise<Sent<T>>): Promise<T> {
   return repeating(() =>
@@ -76,13 +80,25 @@ export async function transactionInTwoTrips<T>(pool: Pool, fn: (client: Queries)
         const [answer] = await Promise.all([client.query(...parameters), begun]);
         return answer;
       };
-      const { last } = await fn({ query } as Queries);
-      await begun;
+      const { last, result } = await fn({ query } as Queries);
       isEnding = true;
-      const [result] = await sentTogether([last, commit(client)]);
-      return result;
+      let isUnsent = false;
+      for (const statement of last) statement.catch(() => (isUnsent = true));
+      await begun;
+      await endOfTurn();
+      if (isUnsent) await sentTogether(last);
+      await sentTogether([...last, commit(client)]);
+      return await result();
     }),
   );
+}
+
+/**
+ * Resolves when everything that has failed without an answer of the server has been reported: pg does so in the next tick,
+ * and promises pass it on in the microtasks after it.
+ */
+async function endOfTurn(): Promise<void> {
+  for (let i = 0; i < 2; i++) await new Promise<void>((resolve) => process.nextTick(resolve));
 }
 
 /** Runs fn as `transaction` does up to its COMMIT, and rolls back. Resolves if it could have been committed. */

@@ -39,9 +39,9 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
 
 /**
  * How long a command of an unknown type waits for a process of a version that knows it, after the broker has appended it.
- * Later it is past the deadline of a caller's command, too.
+ * Everything that this process would execute later waits with it, and a deadline of a caller's command is 30 s.
  */
-export const newerTypeWaitMs = 30_000;
+export const newerTypeWaitMs = 5_000;
 
 /**
  * Executes commands and decides what happens to one that fails (decision 28):
@@ -49,8 +49,8 @@ export const newerTypeWaitMs = 30_000;
  *   dead-lettered (executeOrBlame), and the others are executed. If the probe fails too, that is a fault.
  * - A group that timed out is halved too; a single command that timed out is a fault.
  * - A message that is signed with a key that this process lacks is a fault: it waits for the key.
- * - A signed message of a type that no message of this version has is a fault for 30 s, because processes of a later
- *   version may be starting; then it is poison. The messages after it in its partition wait, the others are executed.
+ * - A signed message of a type that no message of this version has is a fault for 5 s, because a process of a later
+ *   version may be about to replace this one; then it is poison. What was delivered with it in other partitions is executed.
  * - A fault is thrown, and the same messages are delivered again until they succeed. Messages that were
  *   executed are not executed again.
  */

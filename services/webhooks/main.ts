@@ -37,10 +37,10 @@ import { resealSecrets } from './webhooks/store.ts';
 
 /**
  * The minimum time between the starts of rounds that store events, in ms, because each round costs a transaction and a fetch.
- * A full one is followed by the next at once.
+ * One of many events is followed by the next at once.
  */
 const storePaceMs = 100;
-const fullRound = 500;
+const manyEvents = 100;
 /** The maximum number of concurrent requests to receivers, in addition to one per webhook. */
 const maxRequests = 512;
 
@@ -120,7 +120,7 @@ run('webhooks', async (context) => {
   });
   const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
   const events = watchFaults(async (messages) => {
-    const pace = messages.length < fullRound ? sleep(storePaceMs) : undefined;
+    const pace = messages.length < manyEvents ? sleep(storePaceMs) : undefined;
     const { stored, unreadable, forged } = await takeEvents(feedPool, messages, eventKeys, logger);
     count.stored.inc(stored);
     count.unreadable.inc(unreadable);
@@ -136,7 +136,7 @@ run('webhooks', async (context) => {
       handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle),
     }),
     queries: group('webhooks-queries', ['webhooks.queries'], { handle: queries.handle, concurrency: 4, maxBatch: 20 }),
-    events: group('webhooks-events', feedTopics, { handle: events.handle, maxBatch: fullRound }),
+    events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };
   measureDeliveries(
     metrics,

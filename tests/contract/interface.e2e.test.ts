@@ -116,7 +116,7 @@ describe('Endpoints: Health check', () => {
     expect(answer.body).toEqual({
       status: 'success',
       message: expect.any(String),
-      apiVersion: expect.stringMatching(/^\d+(\.\d+)+$/),
+      apiVersion: expect.stringMatching(/^\d+(\.\d+)+(-[\w.]+)?$/),
     });
   });
 });

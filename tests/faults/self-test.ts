@@ -41,7 +41,7 @@ const noTransfers: Planted = {
   name: 'no events of transfers',
   edits: [{ file: events, find: 'if (transfer) events.push(transfer);', replace: 'void transfer;' }],
   found:
-    /^I7: each Completed and Failed transaction, each transfer and each change of a hold has its event.*"of":"transfers"/,
+    /^I7: each Completed or Failed transaction, transfer, change of a hold, and decided batch has its event.*"of":"transfers"/,
 };
 
 const zeroBalances: Planted = {

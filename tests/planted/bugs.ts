@@ -23,18 +23,23 @@ const poolReachesWrite: PlantedBug['edits'] = [
   },
   {
     file: engine,
-    find: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[])',
-    replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[], pool: Pool)',
+    find: "  ids: string[],\n): Promise<Sent<Outcome | 'again'>> {",
+    replace: "  ids: string[],\n  pool: Pool = undefined as never,\n): Promise<Sent<Outcome | 'again'>> {",
   },
   {
     file: engine,
-    find: 'await write(client, commands, decisions, books);',
-    replace: 'await write(client, commands, decisions, books, pool);',
+    find: '{ replies: decisions.map((decision) => decision.reply), times });',
+    replace: '{ replies: decisions.map((decision) => decision.reply), times }, pool);',
   },
   {
     file: engine,
-    find: 'decisions: Decision[], books: Books): Promise<void>',
-    replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<void>',
+    find: '  result: T,\n): Promise<Sent<T>> {',
+    replace: '  result: T,\n  pool: Pool = undefined as never,\n): Promise<Sent<T>> {',
+  },
+  {
+    file: engine,
+    find: '  transactionInTwoTrips,\n} from',
+    replace: '  transaction,\n  transactionInTwoTrips,\n} from',
   },
 ];
 
@@ -61,9 +66,9 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'const outcome = await transaction(pool, async (client) => {',
+        find: 'const outcome = await transactionInTwoTrips(pool, async (client) => {',
         replace: `const early = await readTransactions(pool, commands.filter(isPosting).map(recordId));
-      const outcome = await transaction(pool, async (client) => {`,
+      const outcome = await transactionInTwoTrips(pool, async (client) => {`,
       },
       {
         file: engine,
@@ -72,9 +77,8 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[])',
-        replace:
-          'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[], early: TransactionRecord[])',
+        find: "  ids: string[],\n): Promise<Sent<Outcome | 'again'>> {",
+        replace: "  ids: string[],\n  early: TransactionRecord[] = [],\n): Promise<Sent<Outcome | 'again'>> {",
       },
       {
         file: engine,
@@ -121,8 +125,8 @@ import { isPosting, openBooks } from './books.ts';`,
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'return writeOutbox(client, events);',
-        replace: 'return transaction(pool, (other) => writeOutbox(other, events));',
+        find: 'last: [written, writeOutbox(client, events)]',
+        replace: 'last: [written, transaction(pool, (other) => writeOutbox(other, events))]',
       },
     ],
     tests: 'services/ledger/batch',

@@ -41,7 +41,8 @@ export interface Recording {
 }
 
 export interface Answers {
-  apiKey: string;
+  /** Its parts between underscores, because no file may contain a key as a whole. */
+  apiKey: string[];
   asked: Required<Pick<Asked, 'path' | 'answer'>>[] & Asked[];
 }
 

@@ -12,7 +12,7 @@ const superseded: Record<number, string> = {
   43: 'the reversal of a transfer is read as a transfer; see services/ledger/queries/lists.ts',
   47: 'secrets change at one moment; by 67',
   53: 'a form sent after the session expired is kept in the browser; see docs/guides/staff.md',
-  56: 'what events contain before 1.0; see docs/events.md and docs/events-evolution.md',
+  56: 'what events contain; see docs/events.md and docs/events-evolution.md',
   58: 'a PDF is made in a thread of its own; a statement for paper is an HTML page',
   61: 'examples are checked against operator definitions built from source; see docs/kubernetes.md',
   62: 'a release has one signature, over its checksums; see docs/releases.md',

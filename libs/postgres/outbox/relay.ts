@@ -197,7 +197,7 @@ export class Relay {
     const begunAt = performance.now();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
-    if (isMarkOnly) return pollMs;
+    if (isMarkOnly) return this.#unmarked.ids.length > 0 ? putOffMs : pollMs;
     const batches = await readUnpublished(pool, maxEvents, this.#unmarked.ids);
     const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;

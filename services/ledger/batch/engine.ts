@@ -110,7 +110,7 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number, id
  */
 export function rehearseBatches(pool: Pool, batches: Command[][], slot: number): Promise<void> {
   return rehearse(pool, async (client) => {
-    for (const commands of batches) await (await runOnce(client, commands, slot, [])).last;
+    for (const commands of batches) await sentTogether((await runOnce(client, commands, slot, [])).last);
   });
 }
 
@@ -217,7 +217,7 @@ async function write<T>(
     ),
     ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
   ];
-  return { last: sentTogether([written, writeOutbox(client, events)]).then(() => result) };
+  return { last: [written, writeOutbox(client, events)], result: () => result };
 }
 
 /** Returns when finished batches were accepted, and what their items came to, by command_id: by one statement for all of them. */

@@ -1,6 +1,6 @@
 import { typePatterns } from '#libs/contracts/event-feed.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { sentTogether, transactionInTwoTrips } from '#libs/postgres/transaction.ts';
+import { transactionInTwoTrips } from '#libs/postgres/transaction.ts';
 import { maxPerWebhook } from './store.ts';
 
 /**
@@ -230,9 +230,9 @@ const endFeeds = `with ready as (
  */
 export async function feedAll(pool: Pool): Promise<boolean> {
   for (const fed: string[] = []; ; ) {
-    const webhookId = await transactionInTwoTrips(pool, async (client) => {
+    const webhookId = await transactionInTwoTrips<string | undefined>(pool, async (client) => {
       const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
-      if (!feed) return { last: Promise.resolve(undefined) };
+      if (!feed) return { last: [], result: () => undefined };
       const { feed_id, webhook_id, client_id, is_replay, is_paused, has_ready } = feed;
       const types = typePatterns(feed.event_types);
       const of = client_id === null ? 'bank' : 'client';
@@ -243,7 +243,7 @@ export async function feedAll(pool: Pool): Promise<boolean> {
       if (feed_id !== null)
         statements.push({ name: `feed_${kind}`, text: insertDeliveries(feed), values: [feed_id, types] });
       if (has_ready || is_replay) statements.push({ name: 'end_feeds', text: endFeeds, values: [webhook_id] });
-      return { last: sentTogether(statements.map((one) => client.query(one))).then(() => webhook_id) };
+      return { last: statements.map((one) => client.query(one)), result: () => webhook_id };
     });
     if (webhookId === undefined) return fed.length > 0;
     fed.push(webhookId);

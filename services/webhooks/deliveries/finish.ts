@@ -35,7 +35,7 @@ export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonl
       const { client_id } = active;
       await disableWebhook(client, { webhook_id, client_id, reason: disabled, failing_since, disabled_at: now });
     }
-    return { last: sentTogether(written).then(() => ({ ended, disabled })) };
+    return { last: written, result: () => ({ ended, disabled }) };
   });
 }
 

@@ -1,5 +1,4 @@
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { sentTogether } from '#libs/postgres/transaction.ts';
 import type { Attempt, Verdict } from './verdict.ts';
 
 /** SQL of deliveries: claims due ones and records how attempts ended. */
@@ -99,7 +98,7 @@ export async function writeAttempts(client: Queries, webhookId: string, ended: (
     [webhookId, JSON.stringify(ended)],
   );
   const ordinals = ended.map(({ ordinal }) => ordinal);
-  await sentTogether([written, startFirst(client, webhookId, ordinals)]);
+  await Promise.all([written, startFirst(client, webhookId, ordinals)]);
 }
 
 /**

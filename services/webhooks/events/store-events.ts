@@ -3,7 +3,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { EventKeys } from '#libs/contracts/mac.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { sentTogether, transactionInTwoTrips } from '#libs/postgres/transaction.ts';
+import { transactionInTwoTrips } from '#libs/postgres/transaction.ts';
 import { unverifiable } from '#libs/service/faults.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
@@ -70,7 +70,7 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
        ) select from added`,
       values: [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
     });
-    return { last: sentTogether([owned, added]).then(([, { rowCount }]) => rowCount ?? 0) };
+    return { last: [owned, added], result: async () => (await added).rowCount ?? 0 };
   });
 }
 

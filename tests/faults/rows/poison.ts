@@ -39,7 +39,8 @@ const poison: Row = {
   name: 'poison',
   title: 'poison on every topic of requests: non-JSON, null, 200 KB, unknown type, missing headers, bad reply topic',
   touches: ['kafka'],
-  recoveryMs: 5_000,
+  // A type that a later version may know is a fault for 5 s.
+  recoveryMs: 10_000,
   async inject(bench) {
     const topics = bankTopics(bench);
     const good = (await readTopic(topics, 'ledger.commands')).findLast(
