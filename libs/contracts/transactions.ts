@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { dayFilters, eventDay, givenDay, shownDay } from './days.ts';
 import { direction, eventEntry, exampleEntry, exampleTellerId, exampleVaultId } from './entries.ts';
 import type { ErrorCode } from './errors.ts';
+import { openingTransactionId } from './ids.ts';
 import { money } from './money.ts';
 import { externalId, givenNames, listedMetadata, metadataConfined, metadataFilters, shownNames } from './names.ts';
 import { type EndpointRows, event, example, field, type Meanings, meaning, message, shown } from './subject.ts';
@@ -38,6 +39,18 @@ export const transactionSchema = z
   })
   .meta({ id: 'Transaction' });
 export type Transaction = z.infer<typeof transactionSchema>;
+
+/** The description of the opening of a migrated account, which a caller cannot give an opening. */
+export const openingBalance = 'Opening balance';
+
+/** Reports whether the transaction is the balance that a migration brought, for which nobody took cash. */
+export function isOpeningBalance({
+  transaction_id,
+  account_id,
+  description,
+}: Pick<Transaction, 'transaction_id' | 'account_id' | 'description'>): boolean {
+  return description === openingBalance && transaction_id === openingTransactionId(account_id);
+}
 
 export const postingErrors: ErrorCode[] = [
   ...field.moneyErrors,

@@ -335,6 +335,12 @@ describe('approvals', () => {
     const approver = made.signedIn(`${all} clients:read transactions:read transactions:reverse`);
     expect((await approver.get('/admin/ui/approvals')).body).toContain('Own posting');
     expect((await approver.get(url)).body).toContain('bob entered this posting, and asks to reverse it.');
+    // An item of a file may be on a later page of those of the same time.
+    answers['list_transactions'] = ({ after }) =>
+      ok(
+        after === undefined ? { items: [], next: { at: time, id: ids.transaction } } : { items: [samples.transaction] },
+      );
+    expect((await approver.get(url)).body).toContain('bob entered this posting, and asks to reverse it.');
     // What was decided still says whose money it was, and who had entered it.
     answers['get_approval'] = shownAs({
       ...asked,

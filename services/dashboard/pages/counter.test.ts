@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { type Answers, answering, issuer, testDashboard } from '../test/test-dashboard.ts';
 
@@ -359,6 +360,20 @@ describe('a receipt', () => {
       answers['list_tills'] = tills;
       expect(await shown()).toMatch(says);
     }
+    // What was no cash over the counter is in none (contract: tills-3).
+    const opening = { transaction_id: openingTransactionId(ids.account), description: 'Opening balance' };
+    for (const posting of [
+      { batch_id: `bat_${'a'.repeat(32)}` },
+      { reverses_transaction_id: `txn_${'b'.repeat(32)}` },
+      opening,
+    ]) {
+      const other = { ...samples.transaction, ...posting };
+      answers['get_transaction'] = ok(other);
+      answers['list_transactions'] = ok({ items: [other] });
+      expect(await shown(), JSON.stringify(posting)).toMatch(/ Teller Ada /);
+      expect(await shown(), JSON.stringify(posting)).not.toContain(' Till ');
+    }
+    answers['get_transaction'] = ok(samples.transaction);
     answers['list_transactions'] = ok({ items: [] });
     expect(await shown()).toContain('Printed by Ada Receipt number');
     const by = (name: string) => `jwt:${issuer}|${name}`;

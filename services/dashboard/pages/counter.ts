@@ -6,7 +6,7 @@ import type { Client } from '#libs/contracts/clients.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Statement } from '#libs/contracts/statements.ts';
-import type { Transaction } from '#libs/contracts/transactions.ts';
+import { isOpeningBalance, type Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, bankDay, transactionTitle } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
@@ -400,7 +400,7 @@ async function ofTransaction(visit: PageRequest, id: string): Promise<PageResult
     available: availableNow(visit, posting, account, balance),
     owed: undefined,
     isOwn,
-    till: isOwn && isCash(posting) ? await tillAt(visit, posting.created_at) : undefined,
+    till: isOwn && isOverCounter(posting) ? await tillAt(visit, posting.created_at) : undefined,
   });
 }
 
@@ -438,7 +438,12 @@ async function ofTransfer(visit: PageRequest, id: string): Promise<PageResult> {
   });
 }
 
-const isCash = ({ transaction_type: type }: Transaction) => type === 'Deposit' || type === 'Withdrawal';
+/** Of a reversal it is not known: that depends on who posted what it reverses. */
+function isOverCounter(posting: Transaction): boolean {
+  const { transaction_type: type, batch_id, reverses_transaction_id } = posting;
+  const isCash = type === 'Deposit' || type === 'Withdrawal';
+  return isCash && batch_id === undefined && reverses_transaction_id === undefined && !isOpeningBalance(posting);
+}
 
 const done = async (visit: PageRequest, parts: ReceiptParts): Promise<PageResult> => ({
   title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,

@@ -41,6 +41,9 @@ export async function readMaker(visit: PageRequest, resource: string): Promise<M
   return { ...made, names: await readActorNames(visit, [made], 'actor', 'approver') };
 }
 
+/** The items of a file, at most 1,000, have the same time and actor, and may have the same account. A page has at most 1 MiB. */
+const mostPages = 10;
+
 /** Reports whether this actor asked for the transaction, as far as it is known; nobody needs the audit for it. */
 export async function isPostedBy(
   { api }: PageRequest,
@@ -49,8 +52,13 @@ export async function isPostedBy(
 ): Promise<boolean> {
   const [from, to] = [0, 1].map((ms) => new Date(Date.parse(created_at) + ms).toISOString());
   const filters = new URLSearchParams({ account_id, actor, from: from ?? '', to: to ?? '', limit: '500' });
-  const posted = await known(api.get<Transaction[]>(`/transactions?${filters}`));
-  return posted?.data.some((one) => one.transaction_id === transaction_id) === true;
+  for (let page = 0; page < mostPages; page++) {
+    const posted = await known(api.get<Transaction[]>(`/transactions?${filters}`));
+    if (posted?.data.some((one) => one.transaction_id === transaction_id) === true) return true;
+    if (posted?.next === undefined) return false;
+    filters.set('cursor', posted.next);
+  }
+  return false;
 }
 
 const showApprover = ({ approver = '', approval, names }: MadeBy): Html =>

@@ -344,8 +344,14 @@ describe('the count at an opening', () => {
     expect(text((await get('/admin/ui/tills')).body)).toContain('in the tills that are open is not known now.');
     // Without a filter, there is none to clear.
     answers = { list_tills: ok({ items: [] }) };
-    expect(text((await get('/admin/ui/tills')).body)).toContain('No till has been opened yet. Count and open yours');
+    for (const query of ['', '?order=asc', '?status='])
+      expect(text((await get(`/admin/ui/tills${query}`)).body), query).toContain(
+        'No till has been opened yet. Count and open yours',
+      );
     expect(text((await get('/admin/ui/tills?status=Open')).body)).toContain('No till matches. Clear the filters');
+    const auditor = (await made.signedIn('books:read').get('/admin/ui/tills')).body;
+    expect(auditor).toContain('No till has been opened yet.');
+    expect(auditor).not.toContain('/tills/open');
     answers['list_tills'] = ok({ items: [open] });
     expect((await get('/admin/ui/tills/open')).headers.location).toBe(`/admin/ui/tills/${till_id}?already`);
     answers['get_till'] = ok(open);

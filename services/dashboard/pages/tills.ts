@@ -431,27 +431,33 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
   const all = [...(open?.data ?? []), ...(latest?.data ?? [])];
   const names = await readActorNames(visit, all, 'actor');
   const persons = [...new Set(all.map(({ actor }) => actor))];
+  const filters = [
+    ...(isOfAll
+      ? [
+          {
+            name: 'actor',
+            label: 'Person',
+            options: withChosen(
+              persons.map((one) => [one, actorText(one, names)] as const),
+              query.get('actor'),
+              actorText,
+            ),
+          },
+        ]
+      : []),
+    { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
+  ];
+  const empty = filters.some(({ name }) => query.get(name)?.trim())
+    ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
+    : emptyState(
+        'No till has been opened yet.',
+        person.scopes.has(scope) ? { href: `${tillsUrl}/open`, text: 'Count and open yours' } : undefined,
+      );
   return {
     path: '/tills',
-    filters: [
-      ...(isOfAll
-        ? [
-            {
-              name: 'actor',
-              label: 'Person',
-              options: withChosen(
-                persons.map((one) => [one, actorText(one, names)] as const),
-                query.get('actor'),
-                actorText,
-              ),
-            },
-          ]
-        : []),
-      { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
-    ],
+    filters,
     above: () => html`${isOfAll && showOpen(open, names)}`,
-    show: async (rows, sort) =>
-      tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort, query.size > 0),
+    show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort, empty),
     async complete(rows) {
       const names = await readActorNames(visit, rows, 'actor');
       return toLines(rows).map((row) => ({ ...row, person: actorText(row.actor, names) }));
@@ -483,7 +489,7 @@ ${below.map(({ actor, amount, currency }) => notice('warning', html`<strong>The 
 
 const isBelow = ({ amount }: { amount: string }): boolean => amount.startsWith('-');
 
-const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting, isFiltered: boolean): Html => {
+const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting, empty: Html): Html => {
   const money = (title: string, field: Parameters<typeof amountIn>[1]) =>
     numeric<TillLine>(title, ({ line }) => amountIn(line, field));
   return table<TillLine>(
@@ -514,8 +520,6 @@ const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting, isF
       { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
     ],
     toLines(tills),
-    isFiltered
-      ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
-      : emptyState('No till has been opened yet.', { href: `${tillsUrl}/open`, text: 'Count and open yours' }),
+    empty,
   );
 };

@@ -23,26 +23,32 @@ type Total = StaffDay['totals'][number];
 
 export async function showYourDay(visit: PageRequest): Promise<Html> {
   const { api } = visit;
-  const [day, till, requests] = await Promise.all([
+  const readRequests = (more: string) => known(api.get<Approval[]>(`/admin/approvals?requested_by=me&${more}`));
+  const [day, till, requests, waiting] = await Promise.all([
     known(api.get<StaffDay>('/admin/staff-day')),
     visit.person.scopes.has('transactions:write') && showYourTill(visit),
-    known(api.get<Approval[]>(`/admin/approvals?requested_by=me&limit=${mostCounted}`)),
+    readRequests(`limit=${requestsShown}`),
+    readRequests(`status=Waiting&limit=${mostCounted}`),
   ]);
   const [posted, customers, asked] = await Promise.all([
     day
-      ? showPosted(visit, day.data, html`${till}${requests && waitingTile(requests.data)}`)
+      ? showPosted(
+          visit,
+          day.data,
+          html`${till}${requests && requests.data.length > 0 && waiting && waitingTile(waiting)}`,
+        )
       : html`${notice('warning', 'What you posted cannot be shown now.')}${till}`,
     day && showCustomers(visit, day.data),
-    requests && showRequests(visit, requests.data.slice(0, requestsShown)),
+    requests && showRequests(visit, requests.data),
   ]);
   return html`<h2>Your day</h2>${posted}<div class="halves">${asked}${customers}</div>`;
 }
 
-/** How many of the person's latest requests somebody must still decide; nothing if they have none. */
-function waitingTile(requests: readonly Approval[]): Html {
-  const waiting = requests.filter(({ status }) => status === 'Waiting').length;
-  const state = waiting === 0 ? toned('good', 'done', 'All decided') : toned('wait', 'waiting', `${waiting} waiting`);
-  return html`${requests.length > 0 && html`<a class="tile" href="${approvalsUrl}/mine"><span class="tile-title">Your requests</span> <span>${state}</span> <span class="quiet">for a second person</span></a>`}`;
+/** How many of the person's requests somebody must still decide. */
+function waitingTile({ data, next }: { data: readonly Approval[]; next: string | undefined }): Html {
+  const count = `${data.length}${next === undefined ? '' : '+'}`;
+  const state = data.length === 0 ? toned('good', 'done', 'All decided') : toned('wait', 'waiting', `${count} waiting`);
+  return html`<a class="tile" href="${approvalsUrl}/mine"><span class="tile-title">Your requests</span> <span>${state}</span> <span class="quiet">for a second person</span></a>`;
 }
 
 /** `others`: the tiles beside what was posted. */

@@ -4,6 +4,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { ledgerVersion } from '#libs/contracts/etag.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { openingBalance } from '#libs/contracts/transactions.ts';
 import { dayAt } from './calendar.ts';
 import { cashIn, cashOut, type Leg } from './chart.ts';
 import { accountNotFound, beyondSlots, customer } from './checks.ts';
@@ -18,7 +19,7 @@ import {
   storeReply,
 } from './decision.ts';
 import { countPosting, isAbove } from './four-eyes.ts';
-import { type AccountState, availableMinor, noLimits, openingBalance } from './records.ts';
+import { type AccountState, availableMinor, noLimits } from './records.ts';
 
 /** Opens ledger accounts with their initial amount, and changes their status. Pure. */
 

@@ -3,10 +3,10 @@ import type { Direction, Entry, Side } from '#libs/contracts/entries.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import type { failureCodes } from '#libs/contracts/event-fields.ts';
 import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
-import { formatId, idBits, openingTransactionId } from '#libs/contracts/ids.ts';
+import { formatId, idBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { pickNames } from '#libs/contracts/names.ts';
-import type { Transaction, TransactionType } from '#libs/contracts/transactions.ts';
+import { openingBalance, type Transaction, type TransactionType } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
 import { dayAt } from './calendar.ts';
 import { accountClass, type LedgerAccountType } from './chart.ts';
@@ -225,14 +225,6 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     ...(record.failure_code === null ? {} : { failure_code: record.failure_code }),
     ...pickNames(record),
   };
-}
-
-/** The description of the opening of a migrated account, which a caller cannot give an opening. */
-export const openingBalance = 'Opening balance';
-
-/** Reports whether the record is the balance that a migration brought, for which nobody took cash. */
-export function isOpeningBalance({ transaction_id, account_id, description }: TransactionRecord): boolean {
-  return description === openingBalance && transaction_id === openingTransactionId(account_id);
 }
 
 const isOpeningBalanceSql = (row: string) =>

@@ -4,10 +4,11 @@ import { idKey } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { isPerson } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
+import { isOpeningBalance } from '#libs/contracts/transactions.ts';
 import type { Leg } from './chart.ts';
 import { badAmount, deadlineExceeded, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, replyOnly, storeReply } from './decision.ts';
-import { type AccountState, isOpeningBalance, type TransactionRecord } from './records.ts';
+import type { AccountState, TransactionRecord } from './records.ts';
 
 /** Decides tills (contract: tills), and which of them takes a posting: the one that its person has open when it is decided. Pure. */
 
