@@ -57,7 +57,7 @@ export const searchEndpoints = {
     query: z.strictObject({ q: searchText }),
     description:
       'Finds clients (clients:read) by id, by the words of their name in any script, case, and usual spelling, by e-mail address, registration number, and external_id, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
-      'transactions and transfers (transactions:read) by id, operation id, receipt number, reference, or Idempotency-Key, by request id if the bank generated it or if they are among the newest 20,000; audit records (audit:read) by request id. ' +
+      'transactions and transfers (transactions:read) by id, operation id, receipt number, reference, or Idempotency-Key, and by request id, unless it is a number, among the newest 20,000, or 20,000 of the time that an id of the form of the bank contains; audit records (audit:read) by request id. ' +
       'Values other than names must match completely; blanks around the text count only for an external_id. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited.',
     shape: 'list',
     message: 'search_records',

@@ -295,7 +295,7 @@ export const transactionMeanings = {
     'list_transactions.actor':
       'Only transactions of this caller: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
     'list_transactions.request_id':
-      'Only transactions of the request with this X-Request-Id. One that the bank generated contains its time, so that it is found at once; with another, `from` and `to` save pages. A posting that waited for an approval: `GET /admin/audit?request_id=`',
+      'Only transactions of the request with this X-Request-Id. One of the form that the bank generates contains its time: without `from` and `to`, that time is searched first, and everything only if nothing is there. With another, `from` and `to` save pages. A posting that waited for an approval: `GET /admin/audit?request_id=`',
     'list_transactions.metadata': listedMetadata,
     'list_transactions.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
     'list_transactions.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',

@@ -40,8 +40,13 @@ const beforeMs = 10_000;
 /** A request is accepted within this time, because its body must arrive within 13 s (`patience`). */
 const afterMs = 30_000;
 
-/** Returns the period in which the postings of a request were accepted; undefined if its id does not contain it. */
-export function periodOfRequest(id: string): { from: Date; to: Date } | undefined {
+/**
+ * Returns the period in which the postings of a request were accepted if the bank generated its id; undefined if the id has
+ * another form. Ids of callers may have this form too, and their postings another time: a request may be repeated, or
+ * approved, later.
+ */
+export function periodOfRequest(id: string): { from: string; to: string } | undefined {
   const ms = Number(/^req_(\d{13})_/.exec(id)?.[1]);
-  return Number.isNaN(ms) ? undefined : { from: new Date(ms - beforeMs), to: new Date(ms + afterMs) };
+  if (Number.isNaN(ms)) return undefined;
+  return { from: new Date(ms - beforeMs).toISOString(), to: new Date(ms + afterMs).toISOString() };
 }

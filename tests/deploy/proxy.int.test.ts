@@ -121,7 +121,7 @@ describe.skipIf(haproxy === undefined)('the proxy of docker-compose.yml', () => 
       await expectError(unanswered, 'outcome_unknown');
       // It contains its time, as those of gateways.
       const { from, to } = periodOfRequest(header(unanswered, 'x-request-id') ?? '') ?? {};
-      expect([Number(from) < Date.now(), Number(to) > Date.now()]).toEqual([true, true]);
+      expect([Date.parse(`${from}`) < Date.now(), Date.parse(`${to}`) > Date.now()]).toEqual([true, true]);
       await expectError(await send('GET', account), 'service_unavailable');
       expect((await send('HEAD', account)).status).toBe(503);
     },

@@ -210,11 +210,14 @@ export async function listTransactions(
     return { items: [] };
   const { transaction_type, currency, actor, reference, idempotency_key, external_id, request_id, from, to, status } =
     filters;
+  const period = (from ?? to) === undefined ? periodOfRequest(request_id ?? '') : undefined;
+  if (period) {
+    const found = await listTransactions(pool, { ...filters, ...period }, bound, searched);
+    if (found?.items.length !== 0) return found;
+  }
   const within = new Where(shown)
     .equal({ 't.reference': reference, 't.idempotency_key': idempotency_key, 't.external_id': external_id })
     .between('t.created_at', from, to);
-  const period = request_id === undefined ? undefined : periodOfRequest(request_id);
-  if (period) within.between('t.created_at', period.from.toISOString(), period.to.toISOString());
   const only = new Where().equal({
     't.currency': currency,
     't.actor': actor,

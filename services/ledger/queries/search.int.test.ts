@@ -62,26 +62,37 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     expect(await search(q), q).toEqual([]);
 });
 
-it('scans only the newest for a request id unless it contains its time, and returns at most twenty', async () => {
+it('searches for a request id at the time in it, then among the newest, and returns at most twenty', async () => {
   // contract: envelope-37
-  const ofBank = freshRequestId(Date.parse('2020-01-01T00:00:05Z'));
+  const [of, repeated, early] = ['2020-01-01T00:00:05Z', '2020-01-01T09:00:00Z', '2020-01-01T00:01:00Z'].map((time) =>
+    freshRequestId(Date.parse(time)),
+  ) as [string, string, string];
   const account_id = await ledger.open('Savings', '0');
+  // The second and the third id are those of callers: what they posted has another time.
   await ledger.owner.query(
     `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, actor, request_id, reference, created_at)
-     select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', case n when 6 then $2 else 'old-' || n end, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
-    [account_id.slice(4), ofBank],
+     select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', case n when 6 then $2 when 119990 then $3 when 7200 then $4 else 'old-' || n end, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
+    [account_id.slice(4), of, repeated, early],
   );
   await ledger.owner.query('analyze transactions');
   expect(await search('SALARY')).toHaveLength(20);
   expect(await search('old-119999')).toHaveLength(1);
   expect(await search('old-5')).toEqual([]);
-  expect(await search(ofBank)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-01T00:00:06.000Z' }]);
+  expect(await search(of)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-01T00:00:06.000Z' }]);
+  expect(await search(repeated)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-02T09:19:50.000Z' }]);
   const page = { limit: 10, order: 'desc', after: undefined } as const;
   const listed = async (filters: object, scanned: number) =>
     (await listTransactions(ledger.reads, { ...page, ...filters }, undefined, scanned)) ?? { items: [] };
   const found = { items: [{ created_at: '2020-01-01T00:00:06.000Z' }], complete: true };
-  expect(await listed({ request_id: ofBank }, 50)).toMatchObject(found);
-  expect((await listed({ request_id: ofBank }, 50)).items).toHaveLength(1);
+  expect(await listed({ request_id: of }, 50)).toMatchObject(found);
+  expect((await listed({ request_id: of }, 50)).items).toHaveLength(1);
+  expect((await listed({ request_id: repeated }, 50)).items).toMatchObject([
+    { created_at: '2020-01-02T09:19:50.000Z' },
+  ]);
+  expect(await listed({ request_id: early }, 50)).toMatchObject({ items: [], complete: false, next: {} });
+  const later = { from: '2020-01-01T01:59:00.000Z', to: '2020-01-01T02:01:00.000Z' };
+  expect((await listed({ request_id: early, ...later }, 200)).items).toHaveLength(1);
+  expect(await listed({ request_id: of, ...later }, 200)).toMatchObject({ items: [], complete: true });
   expect(await listed({ request_id: 'old-7' }, 50)).toMatchObject({ items: [], complete: false });
   const around = { from: '2020-01-01T00:00:00.000Z', to: '2020-01-01T00:00:20.000Z' };
   expect(await listed({ request_id: 'old-7', ...around }, 50)).toMatchObject({

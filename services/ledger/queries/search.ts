@@ -1,7 +1,6 @@
 import { creditLegId, debitLegId, formatId, idBits, isId } from '#libs/contracts/ids.ts';
 import { bitsOfReceipt } from '#libs/contracts/receipts.ts';
 import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
-import { searchedRows } from '#libs/contracts/searches.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { periodOfRequest } from '#libs/service/fresh-ids.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
@@ -10,10 +9,10 @@ import { readTransactions, toTransactionRecord, transactionColumns } from '../ro
 /** Searches transactions and transfers for staff, by any text that a user may have. */
 
 /**
- * The number of newest transactions to scan for a request id or a reference in any case. An index would make
- * every posting slower.
+ * The number of transactions to scan for a request id or a reference in any case: the newest, or those of a time. An index
+ * would make every posting slower.
  */
-const newest = 20_000;
+const scanned = 20_000;
 
 type Matched = Pick<SearchHit, 'matched'>;
 type Found = Matched & { record: TransactionRecord };
@@ -28,16 +27,27 @@ async function byText(pool: Pool, q: string, given: string): Promise<Found[]> {
   return rows.map(toFound);
 }
 
-/** Telephone and account numbers, for which people search most. None is a request id, and their case is that of the index. */
+/** Telephone and account numbers, for which people search most. Their case is that of the index. */
 const isNumber = (q: string): boolean => /^\+?[\d ()-]{4,20}$/.test(q);
 
-/** Searches by request id, at the time that it contains or among the newest, and by references in mixed case. */
+/** Searches by request id, first at the time that it may contain, and by references in mixed case. */
 async function byScan(pool: Pool, q: string): Promise<Found[]> {
   const period = periodOfRequest(q);
+  // The bank's own ids are accepted soon after their time, so the first of the period are scanned.
+  const found = period ? await scan(pool, q, 'asc', period) : [];
+  return found.length > 0 ? found : scan(pool, q, 'desc');
+}
+
+async function scan(
+  pool: Pool,
+  q: string,
+  order: 'asc' | 'desc',
+  { from, to } = { from: '-infinity', to: 'infinity' },
+): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRecord & Matched>(
-    `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions where created_at >= $2 and created_at < $3 order by created_at desc, transaction_id desc limit ${period ? searchedRows : newest}) recent
+    `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions where created_at >= $2 and created_at < $3 order by created_at ${order}, transaction_id ${order} limit ${scanned}) recent
      where request_id = $1 or lower(reference) = lower($1) limit ${maxHits}`,
-    [q, period?.from ?? '-infinity', period?.to ?? 'infinity'],
+    [q, from, to],
   );
   return rows.map(toFound);
 }
