@@ -176,7 +176,7 @@ export const batchEndpoints = {
     scope: 'transactions:read',
     query: listFilters,
     description:
-      'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client.',
+      'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client. By an `actor` that is an API key, and without `external_id`, the list has no index: a caller may run two such lists at a time, and eight more wait for up to 3 s; beyond that, 429.',
     shape: 'page',
     answers: { completed: summary },
   },

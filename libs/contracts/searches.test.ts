@@ -34,3 +34,13 @@ test('a list of transfers is a scan unless it has one account or one external_id
     isScan('get_posting_totals', {}, undefined),
   ]).toEqual([true, false, false, false, true, true, true]);
 });
+
+test.each<[Record<string, unknown>, boolean]>([
+  [{}, false],
+  [{ actor: 'key:1' }, true],
+  [{ actor: 'key:1', from: '2026-01-01' }, true],
+  [{ actor: 'key:1', external_id: 'x' }, false],
+  [{ actor: 'jwt:https://issuer.example|ada' }, false],
+])('a list of batches by %j is a scan: %s', (filters, expected) => {
+  expect(isScan('list_batches', filters, undefined)).toBe(expected);
+});

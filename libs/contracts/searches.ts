@@ -1,4 +1,5 @@
 import type { MessageName } from './messages.ts';
+import { isPerson } from './staff-days.ts';
 
 /** The number of rows that a search scans for one page, starting with the newest. */
 export const searchedRows = 200_000;
@@ -38,11 +39,14 @@ export const isSum = (name: MessageName): boolean => sums.has(name);
 
 /**
  * Reports whether a query scans many rows: it is a sum, or a list without an index, which must scan the newest rows of
- * all accounts. Lists of one client's accounts, one account, or one transfer use an index, whatever other filters they
+ * all accounts, or of all batches. Lists of one client's accounts, one account, or one transfer use an index, whatever other filters they
  * have. Pure.
  */
 export function isScan(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
   if (isSum(name)) return true;
+  // Batches have an index by caller only for those of people.
+  if (name === 'list_batches')
+    return typeof data['actor'] === 'string' && !isPerson(data['actor']) && data['external_id'] === undefined;
   const names = filters[name];
   if (!names || boundClientId !== undefined || data['account_id'] !== undefined || data['transfer_id'] !== undefined)
     return false;
