@@ -95,11 +95,10 @@ export async function checkOperations(
   );
   const owners = await readOwners([...records.values()], audit.pool);
   const reversed = await readReversedTransfers([...records.values()], audit.pool);
-  const held = await readHeld(
-    read.map(({ message }) => message),
-    audit.pool,
-  );
-  for (const [i, { message, data, completed, transactionId }] of read.entries()) {
+  const withAvailable = read.filter(({ data }) => 'available_balance' in data).map(({ message }) => message);
+  const amounts = audit.isResent ? [] : await readHeld(withAvailable, audit.pool);
+  const held = new Map(withAvailable.map((message, i) => [message, amounts[i]]));
+  for (const { message, data, completed, transactionId } of read) {
     const isFirst = noteCopy(message, audit);
     const record = records.get(transactionId);
     const entries = (completed?.entries ?? []).flatMap(
@@ -116,7 +115,7 @@ export async function checkOperations(
       const wrong = [
         ...differences(message, data, expected, audit.isResent),
         ...(completed && entries.length !== countLegs(record, audit) ? ['entries'] : []),
-        ...(isWrongAvailable(message, data, held[i], audit) ? ['available_balance'] : []),
+        ...(isWrongAvailable(message, data, held.get(message), audit) ? ['available_balance'] : []),
       ];
       if (wrong.length > 0)
         audit.find(eventRules.same, {

@@ -386,6 +386,20 @@ describe('errors are found', () => {
       eventRules.same,
       changeFirst(hasTopic('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }]),
     ],
+    ...(
+      [
+        ['a key that is no account', (message) => ({ ...message, key: 'x' })],
+        ['no key', (message) => ({ ...message, key: null })],
+        ...['yesterday', '0000-01-01T00:00:00.000Z', '2026-02-31T00:00:00.000Z'].map((ce_time) => [
+          `the time ${ce_time}`,
+          (message: OutgoingMessage) => ({ ...message, headers: { ...message.headers, ce_time } }),
+        ]),
+      ] as [string, (message: OutgoingMessage) => OutgoingMessage][]
+    ).map(([what, change]): (typeof cases)[number] => [
+      what,
+      eventRules.same,
+      changeFirst(hasTopic('transactions', 'completed'), (message) => [change(message)]),
+    ]),
     [
       'another balance',
       eventRules.same,
