@@ -47,12 +47,15 @@ it('counts the cash of each day, reversals in the opposite direction, and a day 
   }) as typeof query;
   expect((await ask(now)).days).toEqual([first, yens, reversed, last]);
   expect(asked).toEqual(['2030-05-04T00:00:00.000Z']);
-  // A command that is decided late still counts on a day that may not be over for it, and no longer on one that is.
+  // A command that is decided late counts at once on a day that may not be over for it, and within an hour on one that is.
   await ledger.book([
     ledger.cash('Deposit', a, '100', at('2030-05-03')),
     ledger.cash('Deposit', a, '1000', at('2030-05-01')),
   ]);
   expect((await ask(now)).days).toEqual([first, yens, { ...reversed, money_in: '100.00' }, last]);
+  const anHourLater = '2030-05-04T14:00:00.000Z';
+  const more = { ...first, money_in: '1010.00' };
+  expect((await ask(anHourLater)).days).toEqual([more, yens, { ...reversed, money_in: '100.00' }, last]);
   // What was decided last of all counts, although the day is asked for only once it is over.
   await ledger.book([ledger.cash('Deposit', a, '50', at('2030-05-03'))]);
   const over = await ask('2030-05-06T13:00:00.000Z');

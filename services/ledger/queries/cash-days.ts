@@ -6,20 +6,22 @@ import { bankZone, dayAt, dayLimit } from '../domain/calendar.ts';
 import { countedIn, lookedAt, sumTotals } from './statistics.ts';
 
 /**
- * The cash of the last days. What a process has counted of a day that has ended, it keeps: for good if it ended a day ago,
- * because no command is decided a day after it was accepted, otherwise as long as the day has as many transactions.
+ * The cash of the last days. What a process has summed up of a day that has ended, it keeps as long as the day has as many
+ * transactions. It counts them for each answer, but at most once an hour if the day ended a day ago: then only a command
+ * that an operator sends again is still decided with a time of that day.
  */
 
 type CashDay = MessageResult<'get_cash_days'>['days'][number];
 interface Kept {
   /** The number of the day's transactions. */
   rows: number;
-  /** It was counted a day after its end. */
-  isFinal: boolean;
+  /** When they were last counted, in ms since 1970. */
+  countedAt: number;
   day: CashDay[];
 }
 
 const dayMs = 86_400_000;
+const hourMs = 3_600_000;
 const mostKept = 62;
 const kept = new WeakMap<Pool, Map<string, Kept>>();
 
@@ -68,12 +70,13 @@ export async function getCashDays(
   for (let date = plusDays(to, -1); date >= from && counted_from <= to; date = plusDays(date, -1)) {
     const key = `${bankZone()} ${date}`;
     let one = known.get(key);
-    if (one?.isFinal !== true) {
-      const isFinal = Date.parse(now) - Date.parse(dayLimit(date, 1)) > dayMs;
+    const countedAt = Date.parse(now);
+    const isLongOver = countedAt - Date.parse(dayLimit(date, 1)) > dayMs;
+    if (one === undefined || !isLongOver || countedAt - one.countedAt >= hourMs) {
       const rows = await countRows(pool, date);
       if (rows !== one?.rows && left <= 0) break;
       if (rows !== one?.rows) left -= rows;
-      one = { rows, isFinal, day: rows === one?.rows ? one.day : await sumDay(pool, date) };
+      one = { rows, countedAt, day: rows === one?.rows ? one.day : await sumDay(pool, date) };
       known.set(key, one);
       const [oldest] = known.keys();
       if (known.size > mostKept && oldest !== undefined) known.delete(oldest);
