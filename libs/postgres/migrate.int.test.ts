@@ -156,15 +156,28 @@ describe('a schema that other files have made is refused by name, and nothing in
     await owner.query('alter table migrations drop column checksum');
     await expectRefused('outbox');
   });
+
+  test('a database of 0.1.0, which has none of the names, or none of the checksums, of this version', async () => {
+    await migrate(options, silent);
+    for (const name of ['0001-first', '0002-second']) rmSync(join(folder, `${name}.sql`));
+    writeFileSync(join(folder, '0001-schema.sql'), 'create table things (id int);');
+    const { rows } = await owner.query("delete from migrations where name = 'outbox' returning name, checksum");
+    await expectRefused('0001-first');
+    await owner.query('insert into migrations (name, checksum) values ($1, $2)', Object.values(rows[0]));
+    await owner.query('alter table migrations alter column checksum drop not null');
+    await owner.query("update migrations set checksum = null where name <> 'outbox'");
+    await expectRefused('0001-first');
+  });
 });
 
-test('a database with the migrations of a later release is accepted, so that a rollback can migrate', async () => {
+test('a database with the migrations of a later release is accepted for a rollback, and keeps the rights of that release', async () => {
   const third = join(folder, '0003-third.sql');
   writeFileSync(third, 'create table more (id int);');
-  await migrate(options, silent);
+  await migrate({ ...options, grants: (role) => [...options.grants(role), `grant select on more to ${role}`] }, silent);
   rmSync(third);
   await migrate(options, silent);
   expect(await applied()).toEqual(['0001-first', '0002-second', '0003-third']);
+  expect(await asRole(options.role_password, 'select * from more', 'select * from things')).toEqual(['ok', 'ok']);
 });
 
 test('two services can share a database, and two databases a role', async () => {

@@ -101,13 +101,14 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);
     await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
-    const missing = await missingMigrations(client, options);
+    const { missing, isNewer } = await compareMigrations(client, options);
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
     await client.query(migrationsTable);
     for (const migration of missing) await run(client, migration);
     logger.info({ schema: options.schema, migrations: missing.map(({ name }) => name) }, 'schema is up to date');
-    await grant(client, options);
+    // Services of the later release may still run, and these grants would take from them what it has added.
+    if (!isNewer) await grant(client, options);
     // A review may take minutes, and the migrations of the other services wait for the lock for two.
     await client.query('select pg_advisory_unlock($1)', [lockKey]);
     await options.review?.(client, logger);
@@ -124,24 +125,30 @@ const migrationsTable = `create table if not exists migrations (
 )`;
 
 /**
- * Returns the migrations that have not run, in order. Throws if one that has run was another file. Migrations that this
- * version does not know are those of a later release, which keep what this one needs.
+ * Returns the migrations that have not run, in order, and whether others have run that this version does not know: those of
+ * a later release, which keep what this one needs. Throws if one that has run was another file, or if all are others.
  */
-async function missingMigrations(client: Client, options: MigrateOptions): Promise<Migration[]> {
+async function compareMigrations(
+  client: Client,
+  options: MigrateOptions,
+): Promise<{ missing: Migration[]; isNewer: boolean }> {
   const known = knownMigrations(options);
   // Development versions recorded no checksums. The fields of a row as JSON may lack one, without an error.
   const exists = await client.query<{ found: boolean }>("select to_regclass('migrations') is not null as found");
-  if (!exists.rows[0]?.found) return known;
+  if (!exists.rows[0]?.found) return { missing: known, isNewer: false };
   const { rows } = await client.query<{ name: string; checksum: string | null }>(
     "select name, to_jsonb(m) ->> 'checksum' as checksum from migrations m",
   );
   const applied = new Map(rows.map(({ name, checksum }) => [name, checksum]));
-  const other = known.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
+  const unknown = rows.filter(({ name }) => known.every((one) => one.name !== name));
+  const other =
+    known.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum) ??
+    unknown.find(({ checksum }) => checksum === null || unknown.length === rows.length);
   if (other) throw new Error(madeByOther(options.schema, other.name));
   const last = known.findLastIndex(({ name }) => applied.has(name));
   const late = known.find(({ name }, i) => i < last && !applied.has(name));
   if (late) throw new Error(`migration ${late.name} of schema ${options.schema} sorts before those that have run`);
-  return known.slice(last + 1);
+  return { missing: known.slice(last + 1), isNewer: unknown.length > 0 };
 }
 
 /**
