@@ -31,6 +31,9 @@ type BodyItem = Body['items'][number];
 /** An item as the command that it would be alone. */
 export type ItemPlan = ReturnType<ItemPlanners[keyof ItemPlanners]>;
 
+/** The time for looking whether items have outcomes. */
+const lookMs = 500;
+
 const { method, path } = endpoints.create_batch;
 const present = createPresenter(batchSchema) as (batch: Batch, bound: string | undefined) => unknown;
 
@@ -99,8 +102,18 @@ export function batchHandler(
     await otherRequests();
     const shown = present(batch, caller.boundClientId);
     await otherRequests();
-    reply.isPending = batch.status === 'Pending';
+    reply.isPending = !isDecided && !(body.mode === 'independent' && (await hasOutcomes(batch_id, origin)));
     send(reply, endpoints.create_batch.success, shown);
+  }
+
+  /**
+   * Reports whether items have outcomes although the reply, which tells all, is late: then a large batch, and no fault, is
+   * the reason. They are not shown, because the key may be that of another batch, which only the reply would say.
+   */
+  async function hasOutcomes(batch_id: string, origin: Origin): Promise<boolean> {
+    const from = { ...origin, answerBy: performance.now() + lookMs };
+    const read = await deps.forwarder.query('get_batch', { batch_id }, batch_id, from);
+    return read.kind === 'done' && read.data.results.some(({ status }) => status !== 'Pending');
   }
 }
 

@@ -11,7 +11,7 @@ export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
 export function createGatewayMetrics(metrics: Metrics) {
   const requests = metrics.counter(
     'gateway_requests_total',
-    'Responses by endpoint and status; 202_unknown, and 200_unknown of a batch: the outcome was not known in time',
+    'Responses by endpoint and status; 202_unknown, and 200_unknown of a batch: no outcome, of no item, was known in time',
     ['endpoint', 'status'],
   );
   const durations = metrics.histogram(
