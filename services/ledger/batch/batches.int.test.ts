@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { EventData } from '#libs/contracts/events.ts';
@@ -553,5 +553,21 @@ describe('the list of batches', () => {
     const found = async (filters: object) => (await list({ ...only, ...filters })).map((one) => one.batch_id);
     expect(await found({ actor: 'test', from: created_at })).toEqual([batch_id]);
     for (const filters of [{ actor: 'another' }, { to: created_at }]) expect(await found(filters)).toEqual([]);
+  });
+
+  it('finds those of a person by their index', async () => {
+    const query = vi.spyOn(ledger.reads, 'query');
+    await list({ actor: 'jwt:https://issuer.example|ada' });
+    const [text, values] = query.mock.calls.at(-1) as unknown as [string, unknown[]];
+    query.mockRestore();
+    const client = await ledger.owner.connect();
+    await client.query('begin');
+    // Of a few rows, all of them in order, or no index, cost as little.
+    await client.query('drop index batches_by_time');
+    await client.query('set local enable_seqscan = off');
+    const plan = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
+    await client.query('rollback');
+    client.release();
+    expect(plan.rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('batches_by_person');
   });
 });
