@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { source } from '#libs/contracts/envelope.ts';
 import { formatId } from '#libs/contracts/ids.ts';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
@@ -33,7 +35,7 @@ import {
   testContext,
   transfer,
 } from '../test/test-kit.ts';
-import { eventRules } from './event-checks.ts';
+import { checkOperations, eventRules } from './event-checks.ts';
 import { verifyEvents } from './verify-events.ts';
 
 /**
@@ -564,6 +566,35 @@ describe('errors are found', () => {
   it.each(cases)('%s', async (_, rule, change) => {
     expect(await broken(change)).toEqual([rule]);
   });
+});
+
+it('what was held is read without a limit of time, and only for events that say what was available', async () => {
+  const hasty = createPool(
+    { ...patience, statement_timeout_ms: 1_000, url: database.url, application_name: 'hasty', schema: ledgerSchema },
+    silent,
+  );
+  const received = published('').map(
+    ({ value, ...message }, i): ReceivedMessage =>
+      ({ ...message, value: Buffer.from(String(value)), partition: 0, offset: BigInt(i) }) as ReceivedMessage,
+  );
+  const find = vi.fn();
+  const audit = { pool: hasty, snapshot: hasty, find, published: new Map(), recent: new Map(), headIsGone: () => true };
+  const of = (name: TopicName) => received.filter(({ topic }) => topic === name);
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    await client.query('lock table holds');
+    await checkOperations('transfers', of('transfers'), audit);
+    const checked = checkOperations('transactions', of('transactions'), audit);
+    checked.catch(() => undefined);
+    await sleep(2_000);
+    await client.query('rollback');
+    await checked;
+  } finally {
+    client.release(true);
+    await hasty.end();
+  }
+  expect(find.mock.calls).toEqual([]);
 });
 
 describe('under load', () => {
