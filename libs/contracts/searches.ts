@@ -39,8 +39,8 @@ export const isSum = (name: MessageName): boolean => sums.has(name);
 
 /**
  * Reports whether a query scans many rows: it is a sum, or a list without an index, which must scan the newest rows of
- * all accounts, or of all batches. Lists of one client's accounts, one account, or one transfer use an index, whatever other filters they
- * have. Pure.
+ * all accounts, or all batches. Lists of one client's accounts, one account, or one transfer use an index, whatever other
+ * filters they have. Pure.
  */
 export function isScan(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
   if (isSum(name)) return true;

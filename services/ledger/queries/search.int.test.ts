@@ -74,12 +74,21 @@ it('searches for a request id at the time in it, then among the newest, and retu
      select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', case n when 6 then $2 when 119990 then $3 when 7200 then $4 else 'old-' || n end, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
     [account_id.slice(4), of, repeated, early],
   );
+  // So many in the period of one id that a search does not scan them all.
+  const [among, beyond] = [freshRequestId(Date.parse('2019-01-01Z')), freshRequestId(Date.parse('2019-01-01Z'))];
+  await ledger.owner.query(
+    `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, actor, request_id, created_at)
+     select md5('m' || n)::uuid, md5('m' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', case n when 20000 then $2 when 20001 then $3 else 'many' end, timestamptz '2019-01-01Z' + n * interval '1 millisecond' from generate_series(1, 20001) n`,
+    [account_id.slice(4), among, beyond],
+  );
   await ledger.owner.query('analyze transactions');
   expect(await search('SALARY')).toHaveLength(20);
   expect(await search('old-119999')).toHaveLength(1);
   expect(await search('old-5')).toEqual([]);
   expect(await search(of)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-01T00:00:06.000Z' }]);
   expect(await search(repeated)).toMatchObject([{ matched: 'request_id', created_at: '2020-01-02T09:19:50.000Z' }]);
+  expect(await search(among)).toHaveLength(1);
+  expect(await search(beyond)).toEqual([]);
   const page = { limit: 10, order: 'desc', after: undefined } as const;
   const listed = async (filters: object, scanned: number) =>
     (await listTransactions(ledger.reads, { ...page, ...filters }, undefined, scanned)) ?? { items: [] };
