@@ -342,7 +342,7 @@ function approvalTable(
     rows,
     isQueue
       ? emptyState('Nothing waits for you.', { href: all, text: 'See all requests' })
-      : 'There are no requests. A request appears here when somebody does something that requires a second person.',
+      : 'No requests were found. A request appears here when somebody does something that requires a second person.',
   );
 }
 

@@ -11,7 +11,19 @@ import { confirmation, once, problem, reason, showField, type Wrong } from '../h
 import type { PageRequest } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { pager, type Sorting, withQuery } from '../html/lists.ts';
-import { facts, idLink, notice, numeric, parts, pill, showTime, table, technical, toned } from '../html/show.ts';
+import {
+  emptyState,
+  facts,
+  idLink,
+  notice,
+  numeric,
+  parts,
+  pill,
+  showTime,
+  table,
+  technical,
+  toned,
+} from '../html/show.ts';
 import {
   type Checked,
   explainLine,
@@ -271,8 +283,8 @@ function parsed(text: string): unknown {
 const sumsText = ({ totals }: BatchSummary): string =>
   totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
 
-/** The list of batches. */
-export function batchTable(rows: readonly BatchSummary[], names: ActorNames, sort: Sorting): Html {
+/** The list of batches. `isFiltered`: there may be others. */
+export function batchTable(rows: readonly BatchSummary[], names: ActorNames, sort: Sorting, isFiltered: boolean): Html {
   return table<BatchSummary>(
     'Files that were sent',
     [
@@ -282,14 +294,16 @@ export function batchTable(rows: readonly BatchSummary[], names: ActorNames, sor
         show: (row) =>
           html`<a class="long" href="${batchesUrl}/${row.batch_id}">${showFileName(row)}</a>${omittedIn(row).count > 0 && html`<br><span class="quiet">${String(omittedIn(row).count)} lines never sent</span>`}`,
       },
-      { title: 'Who', show: ({ actor }) => showActor(actor, names) },
+      { title: 'Sent by', show: ({ actor }) => showActor(actor, names) },
       { title: 'State', show: ({ status }) => pill(status, states[status]) },
       numeric('Posted', ({ counts }) => String(counts.completed)),
       numeric('Refused', ({ counts }) => String(counts.failed)),
       numeric('Total', sumsText),
     ],
     rows,
-    'No file was sent yet.',
+    isFiltered
+      ? emptyState('No file matches.', { href: batchesUrl, text: 'Clear the filters' })
+      : 'No file was sent yet.',
   );
 }
 

@@ -453,5 +453,7 @@ describe('its outcome', () => {
       to: '2026-01-03T00:00:00.000Z',
     });
     expect(body).toContain(`<option value="${actor}" selected>Me</option>`);
+    // Others may have been sent.
+    expect(visibleText(body)).toContain('No file matches. Clear the filters');
   });
 });

@@ -139,8 +139,8 @@ export async function showYourTill(visit: PageRequest): Promise<Html> {
     ? html`${toned('good', 'done', 'Open')} <span class="quiet">since ${showTime(till.opened_at)}</span>`
     : toned('wait', 'waiting', 'Closed');
   const next = till
-    ? html`<a href="${tillsUrl}/${till.till_id}/close">count and close it</a>`
-    : html`<a href="${tillsUrl}/open">count and open it</a>`;
+    ? html`<a href="${tillsUrl}/${till.till_id}/close">Count and close it</a>`
+    : html`<a href="${tillsUrl}/open">Count and open it</a>`;
   return html`<div class="tile"><span class="tile-title">Your till</span> <p>${state}</p> <p>${next}, ${all}</p></div>`;
 }
 
@@ -451,7 +451,7 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
     ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
     : emptyState(
         'No till has been opened yet.',
-        person.scopes.has(scope) ? { href: `${tillsUrl}/open`, text: 'Count and open yours' } : undefined,
+        person.scopes.has(scope) && { href: `${tillsUrl}/open`, text: 'Count and open yours' },
       );
   return {
     path: '/tills',

@@ -271,7 +271,7 @@ describe('the day of the person', () => {
     expect(body).toContain(`href="/admin/ui/approvals/${asked.approval_id}"`);
     // With the customer, as on the list of requests.
     expect(text).toMatch(/Deposit of 1 500.00 KES &lt;b&gt; x no receipt &lt;i&gt; Rejected/);
-    expect(text).toMatch(/Your till Open since .* count and close it , your tills Your requests All decided/);
+    expect(text).toMatch(/Your till Open since .* Count and close it , your tills Your requests All decided 2 refused/);
     // It may be older than any number of others.
     answers['list_approvals'] = ({ status }) =>
       ok({ items: status === 'Waiting' ? [{ ...asked, status: 'Waiting' }] : [asked] });
@@ -286,7 +286,7 @@ describe('the day of the person', () => {
     const from = new Date().toISOString().slice(0, 10);
     const filters = new URLSearchParams({ actor: day.actor, from_day: from, status: 'Failed' });
     expect(body).toContain(`/admin/ui/transactions?${filters.toString().replaceAll('&', '&amp;')}`);
-    expect(body).toContain(`<a href="/admin/ui/tills/${till.till_id}/close">count and close it</a>`);
+    expect(body).toContain(`<a href="/admin/ui/tills/${till.till_id}/close">Count and close it</a>`);
   });
 
   it('counts one payment from a file in the singular', async () => {
@@ -307,7 +307,7 @@ describe('the day of the person', () => {
     answers = { get_staff_day: ok(nothing), list_tills: ok({ items: [] }) };
     const empty = (await made.signedIn(clerk).get('/admin/ui/your-day')).body;
     expect(empty).toContain('You have posted nothing today.');
-    expect(empty).toContain('<a href="/admin/ui/tills/open">count and open it</a>');
+    expect(empty).toContain('<a href="/admin/ui/tills/open">Count and open it</a>');
     // Who decides about others, and never had a till, needs none.
     expect((await made.signedIn(`${clerk} approvals:write`).get('/admin/ui/your-day')).body).not.toContain('Your till');
   });

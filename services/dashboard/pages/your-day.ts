@@ -47,8 +47,11 @@ export async function showYourDay(visit: PageRequest): Promise<Html> {
 /** How many of the person's requests somebody must still decide. */
 function waitingTile({ data, next }: { data: readonly Approval[]; next: string | undefined }): Html {
   const count = `${data.length}${next === undefined ? '' : '+'}`;
-  const state = data.length === 0 ? toned('good', 'done', 'All decided') : toned('wait', 'waiting', `${count} waiting`);
-  return html`<a class="tile" href="${approvalsUrl}/mine"><span class="tile-title">Your requests</span> <span>${state}</span> <span class="quiet">for a second person</span></a>`;
+  const state =
+    data.length === 0
+      ? html`<span>${toned('good', 'done', 'All decided')}</span>`
+      : html`<span>${toned('wait', 'waiting', `${count} waiting`)}</span> <span class="quiet">for a second person</span>`;
+  return html`<a class="tile" href="${approvalsUrl}/mine"><span class="tile-title">Your requests</span> ${state}</a>`;
 }
 
 /** `others`: the tiles beside what was posted. */
