@@ -40,7 +40,7 @@ const poison: Row = {
   title: 'poison on every topic of requests: non-JSON, null, 200 KB, unknown type, missing headers, bad reply topic',
   touches: ['kafka'],
   // A type that a later version may know is a fault for 5 s.
-  recoveryMs: 10_000,
+  recoveryMs: 15_000,
   async inject(bench) {
     const topics = bankTopics(bench);
     const good = (await readTopic(topics, 'ledger.commands')).findLast(
