@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { v7 } from 'uuid';
 import { bucketForKey, idBits } from '#libs/contracts/ids.ts';
 
@@ -33,6 +34,14 @@ export function freshAt(id: string): number {
  */
 export function freshRequestId(ms: number): string {
   return `req_${ms}_${randomUUID()}`;
+}
+
+const requestIdForm = /^[\x20-\x7e]{1,128}$/;
+
+/** Returns the X-Request-Id of a caller or a proxy, or a new one. */
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && requestIdForm.test(given) ? given : freshRequestId(Date.now());
 }
 
 /** The clocks of processes differ by less than this. */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Logger } from 'pino';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
-import { freshRequestId } from '#libs/service/fresh-ids.ts';
+import { requestIdOf } from '#libs/service/fresh-ids.ts';
 import { type ApiOptions, createApi } from './api.ts';
 import { addAssets } from './html/assets.ts';
 import { compressPages } from './html/compression.ts';
@@ -91,7 +91,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
 const serverOptions = {
   // Requests are logged explicitly, with the request id.
   logger: false,
-  genReqId: requestId,
+  genReqId: requestIdOf,
   bodyLimit: 64 * 1024,
   ...patience,
   http: httpPatience,
@@ -184,11 +184,3 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
 }
 
 const notFound = () => new Refused('route_not_found', 'no page has this address');
-
-const requestIdForm = /^[\x20-\x7e]{1,128}$/;
-
-/** Returns the X-Request-Id of a proxy, or a new one. */
-function requestId(request: IncomingMessage): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : freshRequestId(Date.now());
-}

@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { Logger } from 'pino';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from '#libs/service/connections.ts';
-import { freshRequestId } from '#libs/service/fresh-ids.ts';
+import { requestIdOf } from '#libs/service/fresh-ids.ts';
 import { logRefused } from '#libs/service/refused-requests.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from './access/auth.ts';
@@ -59,7 +59,7 @@ const maxHeaderBytes = 80 * 1024;
 const serverOptions = {
   // One child logger per request costs too much. Requests are logged explicitly, with the request id.
   logger: false,
-  genReqId: requestId,
+  genReqId: requestIdOf,
   bodyLimit: 64 * 1024,
   ...patience,
   http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
@@ -233,14 +233,6 @@ function takeJsonOnly(app: FastifyInstance, receive: Receive, held: BodyMemoryLi
 /** Returns the path and query of a request target in absolute form, which servers must accept (RFC 9112, 3.2.2). */
 function originForm({ url = '/' }: IncomingMessage): string {
   return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
-}
-
-const requestIdForm = /^[\x20-\x7e]{1,128}$/;
-
-/** Returns the caller's X-Request-Id, or a new one. */
-function requestId(request: IncomingMessage): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : freshRequestId(Date.now());
 }
 
 function errorHandler(

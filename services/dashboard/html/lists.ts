@@ -57,7 +57,7 @@ export interface List<Row> {
   pageSize?: number;
   /** True if the oldest come first unless the newest are asked for. */
   oldestFirst?: boolean;
-  show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
+  show: (rows: readonly Row[], sorting: Sorting, isFiltered: boolean) => Html | Promise<Html>;
   /** Adds to rows of its file what people know them by. */
   complete?: (rows: readonly Row[]) => Promise<readonly Row[]>;
   /** What its page shows above it, with a title if that is not the one of the page. */
@@ -131,10 +131,11 @@ async function pageOfList<Row>(
     };
   }
   const { data, next, complete } = found;
+  const isFiltered = without(given, 'order', 'cursor').size > 0;
   const file = withQuery(`${path}.csv`, without(given, 'cursor'));
   const spreadsheet = withQuery(`${path}.csv`, new URLSearchParams([...without(given, 'cursor'), ['sep', 'yes']]));
   return {
-    content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given, list.oldestFirst))}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
+    content: html`${filterForm(list, path, given)}${await list.show(data, readSorting(path, given, list.oldestFirst), isFiltered)}${complete === false && notice('info', 'This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.')}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a> <a href="${spreadsheet}">for Excel</a></p>`}`,
   };
 }
 

@@ -105,13 +105,8 @@ const sentFiles = (visit: PageRequest, above: Html): List<BatchSummary> => ({
     },
   ],
   above: () => above,
-  show: async (rows, sort) =>
-    batchTable(
-      rows,
-      await readActorNames(visit, rows, 'actor'),
-      sort,
-      ['actor', 'from_day', 'to_day'].some((name) => visit.query.get(name)?.trim()),
-    ),
+  show: async (rows, sort, isFiltered) =>
+    batchTable(rows, await readActorNames(visit, rows, 'actor'), sort, isFiltered),
 });
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */

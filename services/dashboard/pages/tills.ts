@@ -447,17 +447,19 @@ async function tillList(visit: PageRequest): Promise<List<TillLine>> {
       : []),
     { name: 'status', label: 'Status', options: ['Open', 'Closed'] },
   ];
-  const empty = filters.some(({ name }) => query.get(name)?.trim())
-    ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
-    : emptyState(
-        'No till has been opened yet.',
-        person.scopes.has(scope) && { href: `${tillsUrl}/open`, text: 'Count and open yours' },
-      );
+  const empty = (isFiltered: boolean) =>
+    isFiltered
+      ? emptyState('No till matches.', { href: tillsUrl, text: 'Clear the filters' })
+      : emptyState(
+          'No till has been opened yet.',
+          person.scopes.has(scope) && { href: `${tillsUrl}/open`, text: 'Count and open yours' },
+        );
   return {
     path: '/tills',
     filters,
     above: () => html`${isOfAll && showOpen(open, names)}`,
-    show: async (rows, sort) => tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort, empty),
+    show: async (rows, sort, isFiltered) =>
+      tillTable(rows, await readActorNames(visit, rows, 'actor', 'closed_by'), sort, empty(isFiltered)),
     async complete(rows) {
       const names = await readActorNames(visit, rows, 'actor');
       return toLines(rows).map((row) => ({ ...row, person: actorText(row.actor, names) }));

@@ -67,16 +67,19 @@ export async function getCashDays(
   const found = [await sumDay(pool, to, today.counted_from)];
   let counted_from = today.complete ? to : plusDays(to, 1);
   let left = most;
+  const countedAt = Date.parse(now);
   for (let date = plusDays(to, -1); date >= from && counted_from <= to; date = plusDays(date, -1)) {
     const key = `${bankZone()} ${date}`;
     let one = known.get(key);
-    const countedAt = Date.parse(now);
     const isLongOver = countedAt - Date.parse(dayLimit(date, 1)) > dayMs;
     if (one === undefined || !isLongOver || countedAt - one.countedAt >= hourMs) {
       const rows = await countRows(pool, date);
-      if (rows !== one?.rows && left <= 0) break;
-      if (rows !== one?.rows) left -= rows;
-      one = { rows, countedAt, day: rows === one?.rows ? one.day : await sumDay(pool, date) };
+      if (rows === one?.rows) one = { ...one, countedAt };
+      else if (left <= 0) break;
+      else {
+        left -= rows;
+        one = { rows, countedAt, day: await sumDay(pool, date) };
+      }
       known.set(key, one);
       const [oldest] = known.keys();
       if (known.size > mostKept && oldest !== undefined) known.delete(oldest);
