@@ -60,7 +60,7 @@ const cloudEventSchema = z
     subject: z.string(),
     time: shown.time,
     datacontenttype: z.literal('application/json'),
-    /** The `$id` of the schema of `data`; events from before 1.0.0 lack it. */
+    /** The address of the schema of `data`, or its `$id`; events from before 1.0.0 lack it. */
     dataschema: z.string().optional(),
     data: z.record(z.string(), z.unknown()),
   })
@@ -122,7 +122,7 @@ export const feedMeanings = {
   fields: {
     'CloudEvent.id': 'Unique among all events; use it to recognize repeats',
     specversion: 'Version of CloudEvents',
-    dataschema: 'Where the JSON schema of `data` is, by version',
+    dataschema: 'The JSON schema of `data`, by version: its URL, or its URN at a bank without API_PUBLIC_URL',
     source: 'The service that published it',
     subject: 'Id of the resource concerned',
     time: `When it occurred, ${meaning.utc}`,

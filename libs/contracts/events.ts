@@ -70,5 +70,10 @@ export function schemaId(type: string): string {
   return `urn:corebanking:event:${type}`;
 }
 
+/** Returns the address of that schema at a gateway: the `dataschema` of events over HTTP. */
+export function schemaUrl(apiUrl: string, type: string): string {
+  return `${apiUrl.replace(/\/+$/, '')}/docs/events/${type}.schema.json`;
+}
+
 export type EventType = keyof typeof events;
 export type EventData<T extends EventType> = z.infer<(typeof events)[T]['data']>;

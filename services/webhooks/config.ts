@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { eventsRetentionConfig, list } from '#libs/service/config.ts';
+import { eventsRetentionConfig, list, url } from '#libs/service/config.ts';
 import { parseNetwork } from '#libs/service/networks.ts';
 import { serviceConfig } from '#libs/service/service-config.ts';
 import { secretKeysConfig, webhooksMacConfig } from '#libs/service/signing.ts';
@@ -10,6 +10,11 @@ export const webhooksConfig = z.object({
   ...webhooksMacConfig,
   ...secretKeysConfig,
   ...eventsRetentionConfig,
+  API_PUBLIC_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'URL at which consumers of webhooks and of GET /events reach the API, such as https://api.bank.example. dataschema is then the URL of the schema there; if unset, its URN',
+    ),
   WEBHOOK_ALLOW_NETWORKS: list
     .refine(
       (networks) => networks.every((network) => parseNetwork(network) !== undefined),

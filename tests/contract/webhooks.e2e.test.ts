@@ -1,7 +1,10 @@
+import { Ajv } from 'ajv';
+import formats from 'ajv-formats';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
+import { schemaId } from '#libs/contracts/events.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Delivery } from '#libs/contracts/webhooks.ts';
 import { testEventKeys } from '#libs/service/test/keys.ts';
@@ -57,6 +60,28 @@ async function latest(): Promise<string> {
 }
 
 describe('GET /events', () => {
+  it('names a schema that can be fetched without credentials, and that its data follows', async () => {
+    const account_id = (await api.newAccount({ initial_deposit: 7 })).account_id;
+    let seen: CloudEvent[] = [];
+    await eventually(async () => {
+      seen = (await events(`account_id=${account_id}`)).data;
+      return seen.some(({ type }) => type === 'corebanking.transaction.completed.v1');
+    });
+    const ajv = new Ajv({ allowUnionTypes: true });
+    formats.default(ajv);
+    for (const { type, data, dataschema = '' } of seen) {
+      const served = await fetch(dataschema);
+      expect([served.status, served.headers.get('content-type')]).toEqual([200, expect.stringContaining('json')]);
+      const isRight = ajv.compile((await served.json()) as object);
+      expect([type, isRight.schema, isRight(data), isRight.errors]).toEqual([
+        type,
+        expect.objectContaining({ $id: schemaId(type) }),
+        true,
+        null,
+      ]);
+    }
+  });
+
   it('skips no event that the database refuses: webhooks is not ready, and afterwards every event is there', async () => {
     const { account_id } = await api.newAccount();
     const processes = ['webhooks', 'webhooks-2'].map((name) => world.bank.process(name));

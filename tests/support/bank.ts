@@ -235,8 +235,8 @@ async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceS
   const counts: [ServiceKind, number][] = [
     ['ledger', options.ledgers ?? 1],
     ['accounts', options.accounts ?? 1],
-    ['webhooks', options.webhooks ?? 0],
     ['gateway', options.gateways ?? 1],
+    ['webhooks', options.webhooks ?? 0],
     ['dashboard', options.dashboards ?? 0],
   ];
   const specs: ServiceSpec[] = [];
@@ -244,8 +244,9 @@ async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceS
     for (let n = 1; n <= count; n++) {
       const name = processName(kind, n);
       const port = kind === 'gateway' || kind === 'dashboard' ? await freePort() : undefined;
-      const gateway = specs.filter((spec) => spec.kind === 'gateway')[n - 1];
-      const apiUrl = kind === 'dashboard' ? `http://127.0.0.1:${gateway?.port}` : undefined;
+      const gateways = specs.filter((spec) => spec.kind === 'gateway');
+      const gateway = kind === 'dashboard' ? gateways[n - 1] : kind === 'webhooks' ? gateways[0] : undefined;
+      const apiUrl = gateway && `http://127.0.0.1:${gateway.port}`;
       specs.push({ kind, name, port, apiUrl, healthPort: await freePort(), log: join(dir, `${name}.log`) });
     }
   }

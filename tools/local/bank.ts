@@ -77,7 +77,7 @@ export type ServiceSpec = {
   healthPort: number;
   /** The public port of a gateway or dashboard. */
   port?: number;
-  /** For a dashboard: the gateway that it calls. */
+  /** For a dashboard: the gateway that it calls. For webhooks: where the schemas of events are served. */
   apiUrl?: string;
   log: string;
   onStart?: (record: ProcessRecord) => void;
@@ -223,7 +223,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
       ...common,
       ...signing,
       DATABASE_URL: roleUrl(settings, spec.kind),
-      ...(spec.kind === 'webhooks' && receivers),
+      ...(spec.kind === 'webhooks' && { ...receivers, API_PUBLIC_URL: spec.apiUrl ?? '' }),
     };
   return {
     ...common,

@@ -31,7 +31,7 @@ async function serviceSpecs(
         kind,
         name,
         port,
-        ...(kind === 'dashboard' && { apiUrl: `http://127.0.0.1:${publicPort}` }),
+        ...((kind === 'dashboard' || kind === 'webhooks') && { apiUrl: `http://127.0.0.1:${publicPort}` }),
         healthPort: await local.port(`${name}_health`),
         log: local.log(name),
         onStart: local.recordProcess,

@@ -51,6 +51,32 @@ describe('events', () => {
     });
   });
 
+  it.each([
+    [
+      'https://api.bank.example',
+      'https://api.bank.example/docs/events/corebanking.transaction.completed.v1.schema.json',
+    ],
+    [
+      'https://bank.example/api/',
+      'https://bank.example/api/docs/events/corebanking.transaction.completed.v1.schema.json',
+    ],
+    [undefined, 'urn:corebanking:event:corebanking.transaction.completed.v1'],
+  ])('name the schema where consumers reach it: at %s', (apiUrl, dataschema) => {
+    expect(JSON.parse(readEvent(completed(newId('account'), 1), apiUrl)!.event)).toMatchObject({ dataschema });
+  });
+
+  it('keep a dataschema that is not the one of their type, and lack one if they had none', () => {
+    const message = completed(newId('account'), 1);
+    const withSchema = (ce_dataschema: string | undefined) => {
+      const { ce_dataschema: _, ...headers } = message.headers;
+      const changed = { ...message, headers: { ...headers, ...(ce_dataschema && { ce_dataschema }) } };
+      return (
+        JSON.parse(readEvent(changed as ReceivedMessage, 'https://api.bank.example')!.event) as Record<string, unknown>
+      )['dataschema'];
+    };
+    expect([withSchema('urn:corebanking:x'), withSchema(undefined)]).toEqual(['urn:corebanking:x', undefined]);
+  });
+
   it('are stored once, however often Kafka delivers them', async () => {
     const account = newId('account');
     const one = completed(account, 1);

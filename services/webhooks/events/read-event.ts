@@ -1,4 +1,4 @@
-import { eventHeadersSchema } from '#libs/contracts/events.ts';
+import { eventHeadersSchema, schemaId, schemaUrl } from '#libs/contracts/events.ts';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -19,15 +19,17 @@ type Data = Record<string, unknown>;
 
 /**
  * Reads a message of an event topic. Returns undefined if it is not a valid event, or if Postgres could not store it.
- * Its data is kept unchanged. Pure.
+ * Its data is kept unchanged. Its dataschema is the address of the schema at `apiUrl`, the public URL of the API, if that
+ * is given: on Kafka it is a URN, because the MAC covers it and must not depend on an address. Pure.
  */
-export function readEvent({ headers, key: subject, value }: ReceivedMessage): FeedEvent | undefined {
+export function readEvent({ headers, key: subject, value }: ReceivedMessage, apiUrl?: string): FeedEvent | undefined {
   const known = eventHeadersSchema.safeParse(headers);
   const data = parseJson(value);
   if (!known.success || subject === null || subject.includes('\0') || typeof data !== 'object' || data === null)
     return undefined;
-  const { ce_id: id, ce_type: type, ce_source: source, ce_time: time, ce_dataschema: dataschema } = known.data;
+  const { ce_id: id, ce_type: type, ce_source: source, ce_time: time, ce_dataschema: urn } = known.data;
   if (time < '0001') return undefined;
+  const dataschema = urn === schemaId(type) && apiUrl !== undefined ? schemaUrl(apiUrl, type) : urn;
   const common = { specversion: '1.0', id, source, type, subject, time, datacontenttype: 'application/json' };
   const event = `${JSON.stringify({ ...common, dataschema }).slice(0, -1)},"data":${String(value)}}`;
   return { event_id: id, type, subject, occurred_at: time, subjects: listSubjects(type, data as Data), event };

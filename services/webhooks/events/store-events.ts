@@ -18,6 +18,7 @@ export async function takeEvents(
   messages: readonly ReceivedMessage[],
   keys: Pick<EventKeys, 'verify' | 'missingKey'>,
   logger: Logger,
+  apiUrl?: string,
 ): Promise<{ stored: number; unreadable: number; forged: number }> {
   const skipped = { unreadable: 0, forged: 0 };
   const events = messages.flatMap((message) => {
@@ -29,7 +30,7 @@ export async function takeEvents(
       const reason = `it is signed with the key ${missing}, which is not in ACCOUNTS_MAC_KEYS; refused:${missing} there skips such events`;
       throw unverifiable(message, { kind: 'unknown_key', reason });
     }
-    const event = isOurs ? readEvent(message) : undefined;
+    const event = isOurs ? readEvent(message, apiUrl) : undefined;
     if (event) return event;
     skipped[isOurs ? 'unreadable' : 'forged'] += 1;
     logger.error(
