@@ -51,7 +51,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'I have copied it' }).click();
       expect(await page.content()).not.toContain(apiKey);
       await page.goto(ui('/api-keys'));
-      await page.getByRole('link', { name: 'Rotate Reporting <b>tool</b>' }).click();
+      await page.getByRole('button', { name: 'Rotate Reporting <b>tool</b>' }).click();
       await expectFine(page, 'key-rotation');
       await page.getByRole('button', { name: 'Rotate' }).click();
       const rotated = await page.getByLabel('API key', { exact: true }).inputValue();
@@ -64,7 +64,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'I have copied it' }).click();
       await page.goto(ui('/api-keys'));
       await page
-        .getByRole('link', { name: /^Revoke Reporting/ })
+        .getByRole('button', { name: /^Revoke Reporting/ })
         .first()
         .click();
       await expectFine(page, 'key-revocation');

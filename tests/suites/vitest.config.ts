@@ -45,6 +45,7 @@ export default defineConfig({
         { ...servers, env: { NODE_ENV: 'test', STARVE_FULL: '1' }, maxWorkers: 3 },
       ),
       suite('record', ['tests/released/record.suite.ts'], servers),
+      suite('pictures', ['tests/dashboard/pictures.suite.ts'], servers),
       suite('deploy', ['deploy/check/deploy.suite.ts']),
     ],
   },

@@ -192,12 +192,14 @@ const seen = new Set<string>();
 /** If true, tasks are done, and pages are checked, in every combination of hand, size, and theme. */
 export const isEveryWay = process.env['EVERY_WAY'] === '1';
 
+/** Every look of a page: its size, its theme, and the rules of accessibility that depend on them, or all. */
 const appearances = [
   ['desk', 'light', undefined],
   ['phone', 'dark', looks],
   ['desk', 'dark', looks],
   ['phone', 'light', looks],
 ] as const;
+export const looksOfPages = appearances.map(([size, colorScheme]) => [size, colorScheme] as const);
 
 /**
  * Expects that the page is accessible and no wider than the window: in both sizes and both themes, each once, or in all

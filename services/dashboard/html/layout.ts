@@ -90,7 +90,7 @@ function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
     return group === undefined ? links : html`<p>${group}</p>${links}`;
   });
   return html`<a class="brand" href="/admin/ui">${brand()}</a>
-${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button class="secondary">Find</button></form></search>`}
+${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search" autocomplete="off"><kbd aria-hidden="true">/</kbd><button class="secondary">Find</button></form></search>`}
 <details class="user"><summary><span class="avatar" aria-hidden="true">${initials(name)}</span> <span class="user-name">${name}</span></summary><form method="post" action="/admin/logout">${csrfField(csrf)}<p>${name}</p><button class="secondary">Sign out</button></form></details>
 <details class="menu wide-open"><summary>${icon('menu')}Menu${sections.some(({ count }) => count) && counts}</summary><nav aria-label="Sections">${groups}</nav></details>
 <nav class="bottom" aria-label="Most used"><ul>${barSections(sections).map((section) => link(section, true))}</ul></nav>`;

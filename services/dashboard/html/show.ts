@@ -185,7 +185,7 @@ export function desk(label: string, side: Html, content: Html): Html {
 
 /** A part of another page, which scripts load. Without scripts it is a link to that page. */
 export const loaded = (id: string, url: string, text: string): Html =>
-  html`<div id="${id}" hx-get="${url}" hx-trigger="load" hx-select="#${id}" hx-swap="outerHTML"><p><a href="${url}">${text}</a></p></div>`;
+  html`<div id="${id}" class="loading" hx-get="${url}" hx-trigger="load" hx-select="#${id}" hx-swap="outerHTML"><p><a href="${url}">${text}</a></p></div>`;
 
 /** A part of the page of this address that reads itself again. `now`: when it was read, in ms since 1970. */
 export const refreshed = (id: string, url: string, seconds: number, now: number, content: Html): Html =>
@@ -247,6 +247,8 @@ export interface Column<Row> {
   isNumber?: boolean;
   /** Left out on a phone. */
   isMinor?: boolean;
+  /** On a phone it is in the first line of a row, instead of the first number or state. */
+  isLeading?: boolean;
   /** Which way the money of this column goes. A phone, which shows no heads of columns, shows it as a sign. */
   way?: 'in' | 'out' | undefined;
   /** The list is ordered by this column; the link reverses it. */
@@ -303,7 +305,8 @@ export function table<Row>(
       return { ...column, shown, isEmpty: isBlank(shown) };
     });
     const [first, ...rest] = cells.filter(({ isEmpty, isMinor }) => !isEmpty && isMinor !== true);
-    const leading = [first, rest.find(({ isNumber, shown }) => isNumber === true || isState(shown))];
+    const figure = rest.find(({ isLeading }) => isLeading) ?? rest.find((cell) => cell.isNumber || isState(cell.shown));
+    const leading = [first, figure];
     const shown = cells.map((cell) => {
       const classes = [cell.isNumber === true && 'number', cell.way, leading.includes(cell) && 'leading']
         .filter(Boolean)

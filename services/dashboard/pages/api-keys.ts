@@ -18,7 +18,18 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import { facts, notice, pill, showFullTime, showOptions, showTime, showUntil, table, tags } from '../html/show.ts';
+import {
+  emptyState,
+  facts,
+  notice,
+  pill,
+  showFullTime,
+  showOptions,
+  showTime,
+  showUntil,
+  table,
+  tags,
+} from '../html/show.ts';
 import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { type Announced, type Asked, announce } from './needs-approval.ts';
 import { scopeGroups, scopePresets, showMark, showScopes } from './scope-words.ts';
@@ -114,8 +125,7 @@ function keyTable(keys: readonly ApiKey[], names: ActorNames, sort: Sorting): Ht
     [
       {
         title: 'Name',
-        show: (key) =>
-          html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>`,
+        show: (key) => html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong>`,
       },
       {
         title: 'Status',
@@ -141,12 +151,15 @@ function keyTable(keys: readonly ApiKey[], names: ActorNames, sort: Sorting): Ht
         title: 'Change',
         show: (key) =>
           isTaken(key)
-            ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>`
+            ? html`<span class="actions"><a role="button" class="secondary" href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>`
             : '',
       },
     ],
     keys,
-    'There is no API key yet.',
+    emptyState('There is no API key yet. A program needs one to use the bank.', {
+      href: `${url}/new`,
+      text: 'Create the first one',
+    }),
   );
 }
 
@@ -181,11 +194,11 @@ function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSea
   const fields = html`${showField({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
 <fieldset><legend>Environment</legend>${Object.entries(environments).map(([value, about]) => html`<label class="explained"><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> <span>${value}</span><small>${about}</small></label>`)}${reason(wrong, 'environment').text}</fieldset>
 <h2>What it may do</h2><p class="quiet">Only what you may do. Give as little as the program needs.</p>
+<nav class="actions" aria-label="Usual choices"><span class="quiet">Usual choices:</span> ${Object.entries(scopePresets).map(([name, { title, scopes: preset }]) => html`<a href="${url}/new?preset=${name}" data-ticks="${preset.join(' ')}">${title}</a> `)}</nav>
 ${scopeGroups.map(group)}${reason(wrong, 'scopes').text}
 ${showField({ name: 'expires_at', label: 'Expires at the end of', type: 'date', hint: 'Empty: as late as the bank allows.' }, values, wrong)}
 ${showField({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
-  return html`<nav class="actions" aria-label="Usual choices">${Object.entries(scopePresets).map(([name, { title, scopes: preset }]) => html`<a href="${url}/new?preset=${name}" data-ticks="${preset.join(' ')}">${title}</a> `)}</nav>
-${showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`)}`;
+  return showForm(visit, { wrong, button, cancel: url }, html`${fields}${says}`);
 }
 
 /**

@@ -209,7 +209,10 @@ describe('approvals', () => {
       expect(body).toContain('Approved, refused when carried out');
       expect(body.match(/pill good/g)?.length ?? 0).toBe(page === url ? 0 : 1);
     }
-    expect((await get(url)).body).toContain('It was refused when it was carried out: account SAV-1: balance too low');
+    const { body } = await get(url);
+    expect(body).toContain('refused when it was carried out: account SAV-1: balance too low');
+    // What was decided and what became of it are one message.
+    expect(body.match(/class="notice /g)).toHaveLength(1);
     const file = (await get('/admin/ui/approvals/all.csv')).body;
     for (const cell of ['"Approved","Refused: account SAV-1: balance too low"', '"Approved","Done"'])
       expect(file).toContain(cell);

@@ -224,7 +224,10 @@ async function draw(visit: PageRequest, _fields: URLSearchParams, wrong: Wrong):
     { subjects, names, effects, day, notes, waiting: waiting ?? [] },
     wrong,
   );
-  return { title: summarize(approval, subjects), content };
+  const summary = summarize(approval, subjects);
+  const amount = amountOf(approval, subjects);
+  const heading = html`${actionWords[approval.action]}${amount !== undefined && `, ${amount}`}`;
+  return { title: summary, heading, content: html`<p class="under">${summary}</p>${content}` };
 }
 
 /** The latest notes about the customers and on the accounts, which the person who asked has seen too. */
@@ -397,7 +400,7 @@ function approvalPage(
     html`<a role="button" data-next href="${counterUrl}">Next customer</a> ${hasSlip && html`<button type="button" class="secondary" data-print hidden>Print</button> `}`;
   return html`<p class="actions">${served}${next && html`<a role="button" data-next href="${approvalsUrl}/${next.approval_id}">Next request (${waiting.length === 1 ? '1 waits' : `${countText(waiting)} wait`})</a> `}<a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && !next && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && notice('warning', 'The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.', true)}
-${notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
+${approval.outcome === undefined && notice('info', html`${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}`)}
 ${showOutcome(approval, subjects, visit.person)}
 ${desk(
   'What was asked for',
@@ -506,7 +509,7 @@ ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500,
 function showMade(id: string, made: Record<string, unknown>, subjects: Subjects, { scopes }: Person): Html {
   if (!/^(txn|trf)_/.test(id))
     return typeof made['name'] === 'string' ? idLink(id, made['name']) : showSubject(id, subjects);
-  const receipt = html`<a role="button" class="secondary" href="${counterUrl}/receipts/${id}">Receipt</a>`;
+  const receipt = html`<a href="${counterUrl}/receipts/${id}">Receipt</a>`;
   // A receipt shows the account.
   return html`${idLink(id, 'The posting')}${scopes.has('accounts:read') && html` ${receipt}`}`;
 }
@@ -517,7 +520,10 @@ function showOutcome({ status, outcome, request }: Approval, subjects: Subjects,
   if (status !== 'Approved') return false;
   if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
-    return notice('warning', html`It was refused when it was carried out: ${withNumbers(outcome.message, subjects)}`);
+    return notice(
+      'warning',
+      html`It was approved, and refused when it was carried out: ${withNumbers(outcome.message, subjects)}`,
+    );
   // The response to a capture contains the hold and the posting.
   const made = Object(outcome.data['transfer'] ?? outcome.data['transaction'] ?? outcome.data) as Record<
     string,

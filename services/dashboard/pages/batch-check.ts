@@ -25,6 +25,9 @@ export interface Payment {
 export interface RefusedLine {
   line: FileLine;
   reason: string;
+  /** Its accounts, as far as they are known. */
+  from?: Account | undefined;
+  to?: Account | undefined;
 }
 
 /** What only a line of a file is refused for. The codes are kept with batches. */
@@ -83,8 +86,8 @@ export function checkLines(
     const read = toPayment(line, accounts, scopes);
     const payment = 'code' in read ? read : (needsOwnApproval(read, rules) ?? findShortage(read, left, mode) ?? read);
     if ('code' in payment) {
-      const account = accounts.get(line.from) ?? accounts.get(line.to);
-      checked.refused.push({ line, currency: account?.currency, ...payment });
+      const [from, to] = [accounts.get(line.from), accounts.get(line.to)];
+      checked.refused.push({ line, from, to, currency: (from ?? to)?.currency, ...payment });
     } else {
       checked.payments.push(payment);
       const { from, to, amount } = payment;

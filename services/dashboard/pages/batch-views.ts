@@ -23,6 +23,7 @@ import {
   table,
   technical,
   toned,
+  totalText,
 } from '../html/show.ts';
 import {
   type Checked,
@@ -109,7 +110,7 @@ export function preview(visit: PageRequest, { file, isAtomic, checked, names, se
   return html`${facts([
     ['File', file],
     ['Can be sent', `${sendable} ${sendable === 1 ? 'payment' : 'payments'}`],
-    ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
+    ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>${sumOfRefused(refused)}`],
     ['If a payment is refused', isAtomic ? 'nothing is posted' : 'the others are posted'],
   ])}
 ${refused.length > 0 && notice('error', html`<strong>${String(refused.length)} of ${String(refused.length + payments.length)} lines cannot be sent.</strong> ${said} ${download(file, refused)}`)}
@@ -119,7 +120,7 @@ ${
   html`<h2>What is sent</h2>${sums(payments)}
 ${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>`, fields: doubts(before, repeated) })}`
 }
-${refused.length > 0 && html`<h2>What cannot be sent</h2>${refusedTable(refused)}`}
+${refused.length > 0 && html`<h2>What cannot be sent</h2>${refusedTable(refused, names)}`}
 ${sealed !== undefined && html`<h2>The payments</h2>${paymentTable(payments, names)}`}
 ${sealed === undefined && html`<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`}`;
 }
@@ -134,15 +135,36 @@ function download(file: string, rows: readonly RefusedLine[]): Html {
   return html`<a href="data:text/csv;charset=utf-8,${text}" download="omitted-${file.replace(/\.csv$/i, '')}.csv">Download them with the reasons</a>`;
 }
 
-function refusedTable(rows: readonly RefusedLine[]): Html {
+/** The amount of a refused line if the counter can read it. */
+function readAmount({ line, from, to }: RefusedLine): { amount: string; currency: string } | undefined {
+  const currency = (from ?? to)?.currency;
+  const read = currency === undefined ? undefined : typedAmount(line.amount, currency);
+  return currency !== undefined && read && 'amount' in read ? { amount: read.amount, currency } : undefined;
+}
+
+/** What is lacking: the sum by currency, if every amount can be read. */
+function sumOfRefused(rows: readonly RefusedLine[]): Html | false {
+  const read = rows.map(readAmount);
+  const sum = read.every((amount) => amount !== undefined) && totalText(read);
+  return sum !== false && sum !== '' && html`, together <strong>${sum}</strong>`;
+}
+
+/** An account of a line, with its owner. */
+const place = (account: Account | undefined, typed: string, names: Names): Html =>
+  html`<span class="whole">${account?.account_number ?? (typed.slice(0, 40) || 'Cash')}</span>${account && names.has(account.account_id) && html`<br><span class="long">${names.get(account.account_id)}</span>`}`;
+
+function refusedTable(rows: readonly RefusedLine[], names: Names = new Map()): Html {
   return table<RefusedLine>(
     'Refused lines',
     [
       numeric('Line', ({ line }) => String(line.line)),
       { title: 'Why', show: ({ reason: why }) => html`<strong class="text">${why}</strong>` },
-      { title: 'From', show: ({ line }) => html`<span class="whole">${line.from.slice(0, 40) || 'Cash'}</span>` },
-      { title: 'To', show: ({ line }) => html`<span class="whole">${line.to.slice(0, 40) || 'Cash'}</span>` },
-      numeric('Amount', ({ line }) => line.amount.slice(0, 40)),
+      { title: 'From', show: ({ line, from }) => place(from, line.from, names) },
+      { title: 'To', show: ({ line, to }) => place(to, line.to, names) },
+      numeric('Amount', (row) => {
+        const read = readAmount(row);
+        return read ? amountText(read.amount, read.currency) : row.line.amount.slice(0, 40);
+      }),
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description.slice(0, 255)}</span>` },
     ],
     rows,
@@ -151,17 +173,13 @@ function refusedTable(rows: readonly RefusedLine[]): Html {
 }
 
 function paymentTable(rows: readonly Payment[], names: Names): Html {
-  const place = (account: Payment['from']) =>
-    account
-      ? html`<span class="whole">${account.account_number}</span>${names.has(account.account_id) && html`<br><span class="long">${names.get(account.account_id)}</span>`}`
-      : 'Cash';
   return table<Payment>(
     'Payments',
     [
       numeric('Line', ({ line }) => String(line.line)),
       { title: 'What', show: paymentKind },
-      { title: 'From', show: ({ from }) => place(from) },
-      { title: 'To', show: ({ to }) => place(to) },
+      { title: 'From', show: ({ from }) => place(from, '', names) },
+      { title: 'To', show: ({ to }) => place(to, '', names) },
       numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
       { title: 'Reference', show: ({ line }) => html`<span class="long">${line.reference}</span>` },
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description}</span>` },

@@ -237,6 +237,16 @@ describe('a file', () => {
     expect((await send()).statusCode).toBe(303);
   });
 
+  it('says how much cannot be sent, to whom, and in the bank’s format, if it can be read', async () => {
+    const over = 'from,to,amount\nSAV-1,SAV-2,190000\nSAV-1,SAV-2,0.50\n,SAV-2,"1234567,5"\n';
+    const { answer } = await upload({ mode: 'atomic' }, `${over}SAV-2,SAV-2,1000`);
+    const text = visibleText(answer.body);
+    expect(text).toMatch(/Cannot be sent 2 , together 191000\.00 USD/);
+    expect(text).toMatch(/can be taken from it\. SAV-1 SAV-2 190000\.00 USD/);
+    const { answer: other } = await upload({ mode: 'independent' }, `${over}SAV-9,SAV-2,7\nSAV-1,SAV-2,much`);
+    expect(visibleText(other.body)).toMatch(/Cannot be sent 3 If/);
+  });
+
   it('with a refused line is not sent if it is all or nothing', async () => {
     const { answer, of } = await upload({ mode: 'atomic' }, file);
     expect([visibleText(answer.body).includes('This file cannot be sent'), of]).toEqual([true, '']);

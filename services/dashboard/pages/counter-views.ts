@@ -89,8 +89,10 @@ const type: Column<Owned> = { title: 'Type', show: ({ account }) => account.acco
 /** What can be taken from an account, or is owed on a loan. */
 const amountOf = (account: Account): string =>
   account.account_type === 'Loan' ? account.balance : availableBalance(account);
-const askedAmount: Column<Owned> = numeric('Available, or owed', ({ account }) =>
-  amountText(amountOf(account), account.currency),
+const askedAmount: Column<Owned> = numeric(
+  'Amount',
+  ({ account }) =>
+    html`${amountText(amountOf(account), account.currency)} <span class="quiet">${account.account_type === 'Loan' ? 'owed' : 'available'}</span>`,
 );
 /** Orders accounts of one currency. */
 const largestFirst = (one: Account, other: Account): number =>

@@ -64,7 +64,7 @@ export function addFind(app: FastifyInstance): void {
         title: `Found for “${q}”`,
         content:
           hits.length === 0
-            ? html`${emptyState('Nothing was found that you may see.')}${ofAmount(q, person, true)}${help}`
+            ? html`${nothing(q, person)}${ofAmount(q, person, true)}${help}`
             : html`${groups(hits, q)}${ofAmount(q, person)}`,
       };
     } catch (error) {
@@ -77,7 +77,14 @@ export function addFind(app: FastifyInstance): void {
   });
 }
 
-const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, an external id, a receipt number, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
+/** Who is looked for by name and not found may not be a client yet. */
+const nothing = (q: string, { scopes }: Person): Html =>
+  emptyState(
+    'Nothing was found that you may see.',
+    scopes.has('clients:write') && !/\d/.test(q) && { href: '/admin/ui/clients/new', text: 'Create a Retail client' },
+  );
+
+const help = html`<p class="quiet help">Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, an external id, a receipt number, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
 
 /** Returns the page for an amount with its currency or a system account, without a search. Pure. */
 function withoutSearch(q: string, { scopes }: Person): string | undefined {

@@ -90,7 +90,7 @@ export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now
       if (kept.is_confirmation) return reply.redirect(`${kept.url}?${new URLSearchParams(kept.fields)}`, 303);
       const subjects = await readSubjects(visit, kept);
       const content = html`${notice('info', html`Your session had ended before this was sent. <strong>Nothing has been done yet.</strong>`)}
-${facts([['What', kept.title], ...subjects.values(), ...enteredFacts(kept, subjects)])}
+<article class="narrow">${facts([['What', kept.title], ...subjects.values(), ...enteredFacts(kept, subjects)])}</article>
 <form method="post" action="${kept.url}">${csrfField(person.csrf)}${kept.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <div class="actions"><button autofocus>Send it now</button> <a href="/admin/ui">Leave</a></div></form>`;
       return sendPage(reply, 200, renderPage({ title: 'Your form', content, person, path: keptFormUrl }));

@@ -132,7 +132,17 @@ describe('the search box', () => {
     answers = { search_records: ok([hit('audit_record', `aud_${'a'.repeat(32)}`)]), search_postings: ok([]) };
     expect((await get('/admin/ui/find?q=req%201')).headers.location).toBe('/admin/ui/audit?request_id=req+1');
     answers = { search_records: ok([]), search_postings: ok([]) };
-    expect((await get('/admin/ui/find?q=x')).body).toContain('Nothing was found');
+    // Who is not found by name may not be a client yet.
+    const creates = 'href="/admin/ui/clients/new">Create a Retail client<';
+    for (const [scopes, q, expected] of [
+      ['clients:read clients:write', 'x', true],
+      ['clients:read clients:write', 'SAV-99', false],
+      ['clients:read', 'x', false],
+    ] as const) {
+      const { body } = await made.signedIn(scopes).get(`/admin/ui/find?q=${q}`);
+      expect(body).toContain('Nothing was found');
+      expect(body.includes(creates), `${scopes} ${q}`).toBe(expected);
+    }
     expect((await get('/admin/ui/find?q=')).statusCode).toBe(200);
     expect((await get(`/admin/ui/find?q=${'x'.repeat(256)}`)).statusCode).toBe(400);
   });

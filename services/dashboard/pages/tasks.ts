@@ -91,7 +91,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
         const leave = html`<a href="${again(instruction, sealed)}">Change</a>`;
         return {
           title: `${title}: is this right?`,
-          content: html`${consequences(instruction)}${await task.warn?.(visit)}${says}
+          content: html`<article class="narrow">${consequences(instruction)}</article>${await task.warn?.(visit)}${says}
 ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task.isDangerous })}`,
         };
       },

@@ -412,7 +412,7 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
         html`${moved.map((row) => html`${showDifference(row)} ${row.currency}<br>`)}<span class="quiet">counted at this opening, and not at the closing before</span>`,
     ],
   ];
-  return html`${query.has('already') && notice('info', 'Your till is open already. Count and close it before you open another.')}${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}${facts(times)}${
+  return html`${query.has('already') && notice('info', 'Your till is open already. Count and close it before you open another.')}${query.has('opened') && notice('success', 'Your till is open.')}${query.has('closed') && notice('success', 'Your till is closed.')}<article class="narrow">${facts(times)}</article>${
     closed_at === null
       ? html`${so_far ? figures(so_far) : html`<p>What it should contain is calculated when it is closed.</p>`}${mayClose && html`<p class="actions">${query.has('opened') ? html`<a role="button" data-next href="/admin/ui/counter">To the counter</a> <a href="${tillsUrl}/${till_id}/close">Count and close</a>` : html`<a role="button" data-next href="${tillsUrl}/${till_id}/close">Count and close</a>`}</p>`}`
       : html`${figures(balances)}<div class="paper"><p class="signature">Signature of the teller</p><p class="signature">Signature of the supervisor</p></div><p class="actions"><button type="button" class="secondary" data-print${query.has('closed') && html` data-next`} hidden>Print</button> <a href="${tillsUrl}">Tills</a></p>`
@@ -516,9 +516,14 @@ const tillTable = (tills: readonly Till[], names: ActorNames, sort: Sorting, emp
       money('Out', 'cash_out'),
       money('Expected', 'expected'),
       money('Counted', 'counted'),
-      numeric('Difference', ({ line }) =>
-        line?.difference === undefined ? '' : showDifference({ difference: line.difference, currency: line.currency }),
-      ),
+      {
+        ...numeric<TillLine>('Difference', ({ line }) =>
+          line?.difference === undefined
+            ? ''
+            : showDifference({ difference: line.difference, currency: line.currency }),
+        ),
+        isLeading: true,
+      },
       { title: 'Reason', show: ({ reason }) => html`<span class="long">${reason ?? ''}</span>` },
     ],
     toLines(tills),

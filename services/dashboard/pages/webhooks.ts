@@ -19,6 +19,7 @@ import { addForm, type PageRequest } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { addListPage, type Sorting, withQuery } from '../html/lists.ts';
 import {
+  emptyState,
   facts,
   idLink,
   idText,
@@ -236,7 +237,13 @@ function webhookTable(webhooks: readonly Webhook[], reasons: ReadonlyMap<string,
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     webhooks,
-    'There is no webhook yet.',
+    emptyState(
+      'There is no webhook yet. A webhook sends the bank’s events, such as each posting, to a program of yours.',
+      {
+        href: `${url}/new`,
+        text: 'Create the first one',
+      },
+    ),
   );
 }
 
