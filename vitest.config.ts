@@ -18,7 +18,7 @@ const shared = {
   isolate: false,
   // Node loads the sources itself, as it does in production, and each worker gets them compiled from the first.
   experimental: { viteModuleRunner: false },
-  env: { NODE_ENV: 'test', NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node-compile-cache` },
+  env: { BANK_MODE: 'trial', NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node-compile-cache` },
 } as const;
 const servers = ['tests/support/global-setup.ts'];
 const exclude = ['**/node_modules/**', '**/.local/**'];

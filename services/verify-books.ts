@@ -8,7 +8,7 @@ import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { zoneConfig } from '#libs/service/bank-config.ts';
-import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
+import { databaseUrlConfig, kafkaConfig, kafkaOptions, loadToolConfig } from '#libs/service/config.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { createLogger, errorMessage } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
@@ -37,9 +37,10 @@ export const verifyConfig = z.object({
   KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe(
     'Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, if DATABASE_URL is not set',
   ),
-  DATABASE_URL: url('postgres', 'postgresql')
-    .optional()
-    .describe('Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR'),
+  ...databaseUrlConfig,
+  DATABASE_URL: databaseUrlConfig.DATABASE_URL.optional().describe(
+    'Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR',
+  ),
   ...zoneConfig,
   LOCAL_DIR: z.string().default('.local').describe('Directory in which `npm start` writes connection.json'),
 });

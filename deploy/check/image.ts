@@ -60,7 +60,7 @@ export const image: Part = {
         `starts ${[...Entrypoint, ...Cmd].join(' ')}, stops by ${StopSignal}`,
       );
       expect(Healthcheck?.Test[0] === 'CMD', 'has no health check of its own');
-      expect(Env.includes('NODE_ENV=production'), 'is not for production unless told otherwise');
+      expect(Env.includes('BANK_MODE=production'), 'is not for production unless told otherwise');
       return `${(inspected.Size / 1e6).toFixed(0)} MB`;
     });
     await insideImage(check, docker);

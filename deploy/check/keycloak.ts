@@ -87,7 +87,7 @@ async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm
     env: {
       ...process.env,
       ...settings('dashboard.env'),
-      NODE_ENV: 'development',
+      BANK_MODE: 'trial',
       API_URL: gateway.baseUrl,
       PORT: String(port),
       HEALTH_PORT: String(healthPort),

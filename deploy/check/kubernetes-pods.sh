@@ -39,7 +39,7 @@ trap 'status=$?; [ -z "${KEEP:-}" ] || kubectl get events -A > "$run/events.txt"
 node_addresses=(10.99.0.1 10.99.0.2)
 start_network
 prepare_metrics
-API_SERVER_FLAGS="--advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP $aggregation" \
+API_SERVER_FLAGS="--bind-address 0.0.0.0 --advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP $aggregation" \
   CONTROLLER_FLAGS='--horizontal-pod-autoscaler-sync-period 5s --horizontal-pod-autoscaler-cpu-initialization-period 30s' start_control_plane "$run"
 start_node 1 "${images[@]}"
 start_node 2 core-banking:kubernetes pause:kubernetes
@@ -48,14 +48,13 @@ await 'both nodes' 400 eval 'kubectl wait --for=condition=Ready node/node-1 node
 kubectl label node node-1 servers=true > /dev/null
 start_metrics
 
-# Creates certificates, and every secret to which the values refer.
+# Creates certificates, and the passwords of broker and database. The chart makes all other secrets.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/server.key" -out "$run/server.csr" -subj /CN=servers 2> /dev/null
 openssl x509 -req -in "$run/server.csr" -CA "$run/ca.crt" -CAkey "$run/ca.key" -CAcreateserial -days 2 -out "$run/server.crt" -extfile <(echo 'subjectAltName=DNS:*.servers.svc.cluster.local') 2> /dev/null
 cat "$run/server.key" "$run/server.crt" "$run/ca.crt" > "$run/both.pem"
 secret() { openssl rand -hex 32; }
-database() { echo "postgres://$1:$2@postgres.servers.svc.cluster.local:5432/core_banking?sslmode=verify-full&sslrootcert=/run/core-banking/postgres-ca.crt"; }
-owner=$(secret) ledger=$(secret) accounts=$(secret) webhooks=$(secret) kafka=$(secret)
+owner=$(secret) kafka=$(secret)
 kubectl create namespace servers > /dev/null
 kubectl create namespace bank > /dev/null
 kubectl label namespace bank pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
@@ -65,13 +64,8 @@ kubectl --namespace servers create secret generic kafka --from-literal jaas="org
 kubectl --namespace servers create configmap postgres-init --from-file "$root/deploy/compose/postgres-init.sh" > /dev/null
 kubectl --namespace bank create configmap ca --from-file "$run/ca.crt" > /dev/null
 kubectl --namespace bank create configmap load --from-file "$here/kubernetes/load.ts" > /dev/null
-openssl genpkey -algorithm ed25519 -out "$run/signing.pem"
-openssl pkey -in "$run/signing.pem" -pubout -out "$run/public.pem"
-kubectl --namespace bank create secret generic core-banking --from-file API_KEY_SIGNING_KEY="$run/signing.pem" --from-file API_KEY_PUBLIC_KEYS="$run/public.pem" \
-  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal WEBHOOKS_MAC_KEYS="$(secret)" --from-literal WEBHOOK_SECRET_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
-  --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" \
-  --from-literal WEBHOOKS_DATABASE_URL="$(database core_banking_webhooks "$webhooks")" > /dev/null
-kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" --from-literal WEBHOOKS_ROLE_PASSWORD="$webhooks" > /dev/null
+kubectl --namespace bank create secret generic core-banking-kafka --from-literal password="$kafka" > /dev/null
+kubectl --namespace bank create secret generic core-banking-database --from-literal password="$owner" > /dev/null
 kubectl apply -f "$here/kubernetes/servers.yaml" > /dev/null
 refresh_names
 kubectl --namespace servers wait --for=condition=Ready pod/postgres pod/kafka --timeout 900s > /dev/null

@@ -90,7 +90,7 @@ provide() {
       cp "$(of_module Dir sigs.k8s.io/gateway-api@$gateway_api)"/config/crd/standard/gateway.networking.k8s.io_{gateways,httproutes}.yaml "$dir/crds/"
       cp "$(of_module Dir github.com/cloudnative-pg/cloudnative-pg@$cloudnative_pg)"/config/crd/bases/postgresql.cnpg.io_{clusters,scheduledbackups}.yaml "$dir/crds/"
       cp "$(of_module Dir github.com/cloudnative-pg/plugin-barman-cloud@$barman)"/config/crd/bases/*.yaml "$dir/crds/"
-      cp "$(of_module Dir github.com/external-secrets/external-secrets@$external_secrets)"/config/crds/bases/external-secrets.io_{externalsecrets,secretstores}.yaml "$dir/crds/"
+      cp "$(of_module Dir github.com/external-secrets/external-secrets@$external_secrets)"/config/crds/bases/external-secrets.io_{externalsecrets,secretstores}.yaml "$(of_module Dir github.com/external-secrets/external-secrets@$external_secrets)"/config/crds/bases/generators.external-secrets.io_passwords.yaml "$dir/crds/"
       local made
       made=$(mktemp -d)
       strimzi "$made"

@@ -39,7 +39,7 @@ done
 for class in bank bank-books; do kubectl create priorityclass "$class" --value 1000 > /dev/null; done
 
 echo 'The chart'
-for values in "$chart"/ci/*-values.yaml "$here/../kubernetes/values.yaml"; do
+for values in "$chart"/ci/*-values.yaml "$chart/values-trial.yaml" "$here/../kubernetes/values.yaml"; do
   name=$(basename "${values%-values.yaml}")
   check "lint, $name" helm lint --strict "$chart" -f "$values"
   # The API server warns about pods that violate the namespace's `restricted` policy.
@@ -55,30 +55,29 @@ for file in "$examples"/{namespace,secrets,kafka,postgres}.yaml "$here"/../kafka
   check "$(basename "$file") is as its operators define it" kubectl apply --dry-run=server --namespace bank -f "$file"
 done
 misspelled() { ! sed "s/\b$2:/${2}z:/" "$1" | kubectl apply --dry-run=server --namespace bank -f - > "$run/misspelled.log" 2>&1 && grep -q "unknown field .*${2}z" "$run/misspelled.log" || { tail -n 5 "$run/misspelled.log"; return 1; }; }
-for field in secrets:dataFrom kafka:roles kafka:entityOperator postgres:instances postgres:retentionPolicy postgres:isWALArchiver ../kafka/users:operations ../kafka/topics:partitions; do
+for field in secrets:sourceRef secrets:symbols kafka:roles kafka:entityOperator postgres:instances postgres:retentionPolicy postgres:isWALArchiver ../kafka/users:operations ../kafka/topics:partitions; do
   check "which would find a misspelled ${field#*:} in ${field%:*}.yaml" misspelled "$examples/${field%:*}.yaml" "${field#*:}"
 done
-mounted() { helm template bank "$chart" --namespace bank -f "$examples/values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/secrets.ts" "$examples"; }
-check 'every key of a Secret that a pod or an autoscaler reads is created' mounted
+mounted() { helm template bank "$chart" --namespace bank -f "$examples/values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/secrets.ts"; }
+check 'every key of a Secret that a pod or an autoscaler reads is made, and each pod reads the Secret of its own service' mounted
 
 echo 'Values that are refused'
 refused() { # EXPECTED WORDS, HELM ARGUMENTS...
   local output
-  ! output=$(helm template bank "$chart" --set config.KAFKA_BROKERS=kafka:9093 "${@:2}" 2>&1) && grep -qE -- "$1" <<< "$output" || { echo "$output" | tail -n 5; return 1; }
+  ! output=$(helm template bank "$chart" -f "$chart/ci/least-values.yaml" "${@:2}" 2>&1) && grep -qE -- "$1" <<< "$output" || { echo "$output" | tail -n 5; return 1; }
 }
-check 'no brokers' refused 'KAFKA_BROKERS is missing' --set config.KAFKA_BROKERS=
+check 'no brokers' refused 'kafka.brokers is missing' --set kafka.brokers=
+check 'no database' refused 'database.host is missing' --set database.host=
 check 'an unknown value' refused 'replicaCount' --set gateway.replicaCount=3
-check 'a misspelled variable' refused 'BATCH_MAXX' --set ledger.config.BATCH_MAXX=1
+check 'a misspelled variable' refused 'BACKDATE_DAYZ' --set ledger.config.BACKDATE_DAYZ=1
 check 'a secret among the variables' refused 'API_KEY_PEPPER' --set gateway.config.API_KEY_PEPPER=x
-check 'the previous pepper among the variables' refused 'API_KEY_PEPPER_PREVIOUS' --set gateway.config.API_KEY_PEPPER_PREVIOUS=x
 check 'more processes than partitions' refused 'maxReplicas' --set ledger.autoscaling.maxReplicas=13
-check 'fewer processes than two' refused 'minReplicas' --set accounts.autoscaling.minReplicas=1
+check 'no process' refused 'replicas' --set accounts.replicas=0
 check 'an invalid digest' refused 'digest' --set image.digest=sha256:abc
-check 'an Ingress without TLS' refused 'tlsSecretName' --set ingress.enabled=true,ingress.host=bank.example
 check 'a CA from both a Secret and a ConfigMap' refused 'trustedCa' --set trustedCa.kafka.secretName=a,trustedCa.kafka.configMapName=b,trustedCa.kafka.key=c
-check 'an invalid role name' refused 'roles' --set-string migrations.roles.ledger='x; drop'
+check 'an invalid name of the database' refused 'name' --set-string database.name='x; drop'
 check 'a selector label among the labels' refused 'app.kubernetes.io/name' --set 'commonLabels.app\.kubernetes\.io/name=x'
-check 'a mount over the secrets' refused 'mountPath' --set 'extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/run/core-banking'
+check 'a mount over the secrets' refused 'mountPath' --set 'pod.volumeMounts[0].name=x,pod.volumeMounts[0].mountPath=/run/core-banking'
 
 placed() { helm template bank "$chart" -f "$chart/ci/$1-values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/placement.ts" "$1"; }
 check 'pods are spread over zones, then nodes, and have their own service accounts' placed least
@@ -99,9 +98,40 @@ install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/
 count() { kubectl --namespace bank get "$@" -o name | wc -l; }
 check 'helm install --wait runs the jobs, then all pods become ready' install
 check 'the processes of a service are on different nodes' eval '[ "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[*].spec.nodeName}" | tr " " "\n" | sort -u | wc -l)" = 2 ]'
-check 'no pod has a token' eval '[ -z "$(kubectl --namespace bank get pods -o jsonpath="{..serviceAccountToken}")" ]'
-check 'helm upgrade runs the jobs again and replaces the pods' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name) && install --set ledger.config.BATCH_MAX=100 && [ "$before" != "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name)" ]'
-check 'an upgrade that changes nothing replaces nothing' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort) && install --set ledger.config.BATCH_MAX=100 && [ "$before" = "$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort)" ]'
+check 'no pod but that of the job secrets has a token' eval '[ -z "$(kubectl --namespace bank get pods -l "app.kubernetes.io/component!=secrets" -o jsonpath="{..serviceAccountToken}")" ]'
+check 'helm upgrade runs the jobs again and replaces the pods' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name) && install --set ledger.config.BACKDATE_DAYS=30 && [ "$before" != "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name)" ]'
+check 'an upgrade that changes nothing replaces nothing' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v -e migrate -e topics -e secrets | sort) && install --set ledger.config.BACKDATE_DAYS=30 && [ "$before" = "$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v -e migrate -e topics -e secrets | sort)" ]'
+
+echo 'Secrets'
+# The nodes are simulated, so the job's program runs here, with the rights of the job's service account.
+of_cluster() { kubectl --namespace bank get secret "$1" -o jsonpath="{.data.$2}" | base64 --decode; }
+make_secrets() {
+  mkdir -p "$run/account"
+  kubectl --namespace bank create token bank-secrets > "$run/account/token" && echo bank > "$run/account/namespace"
+  env NODE_EXTRA_CA_CERTS="$run/certs/apiserver.crt" SERVICE_ACCOUNT_DIR="$run/account" KUBERNETES_URL="$(kubectl config view -o jsonpath='{.clusters[0].cluster.server}')" \
+    $(kubectl --namespace bank get job bank-secrets -o jsonpath='{range .spec.template.spec.containers[0].env[*]}{.name}={.value}{"\n"}{end}' | grep -E '^(BANK_MODE|MASTER_SECRET|SECRETS)=') \
+    "$here/../../node_modules/.bin/node" "$here/../secrets/kubernetes.ts"
+}
+digests() { kubectl --namespace bank get secrets -o jsonpath='{range .items[*]}{.metadata.name}{.data}{"\n"}{end}'; }
+pods() { kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v -e migrate -e topics -e secrets | sort; }
+check 'the job makes a master key and derives a Secret for each service' eval 'make_secrets && [ "$(kubectl --namespace bank get secrets -o name | tr "\n" " ")" = "secret/bank-accounts secret/bank-gateway secret/bank-ledger secret/bank-master secret/bank-webhooks " ]'
+check 'a second run changes nothing' eval 'before=$(digests) && make_secrets && [ "$before" = "$(digests)" ]'
+check 'an upgrade after the first run replaces no pod' eval 'before=$(pods) && install --set ledger.config.BACKDATE_DAYS=30 && [ "$before" = "$(pods)" ]'
+kubectl --namespace bank create secret generic other --from-literal key=value > /dev/null
+forbidden() { ! kubectl auth can-i --quiet --as system:serviceaccount:bank:bank-secrets --namespace bank "$@"; }
+check 'its service account reads and changes these Secrets only' eval 'forbidden get secret/other && forbidden list secrets && forbidden delete secret/bank-master && forbidden patch secret/bank-master && forbidden create pods && ! forbidden get secret/bank-master'
+rotate() {
+  local old new=1f2e3d4c5b6a79880716253443526170aabbccddeeff00119f8e7d6c5b4a3928
+  old=$(of_cluster bank-master MASTER_KEYS)
+  kubectl --namespace bank patch secret bank-master --type merge --patch "{ \"stringData\": { \"MASTER_KEYS\": \"$new,$old\" } }" || return 1
+  before=$(of_cluster bank-gateway GATEWAY_MAC_KEYS) pods=$(pods)
+  make_secrets && [ "$(of_cluster bank-gateway GATEWAY_MAC_KEYS | cut -d , -f 2)" = "$before" ] && install --set ledger.config.BACKDATE_DAYS=30 && [ -z "$(comm -12 <(echo "$pods") <(pods))" ]
+}
+check 'a second master key is used first, the keys of the old one remain, and the upgrade replaces every pod' rotate
+lost() { kubectl --namespace bank delete secret bank-master && ! make_secrets > "$run/lost.log" 2>&1 && grep -q 'bank-master with MASTER_KEYS is missing' "$run/lost.log" || { cat "$run/lost.log"; return 1; }; }
+check 'without the master key the job refuses to make another bank of it' lost
+login() { helm template bank "$chart" -f "$chart/ci/existing-values.yaml" --set test.existingSecret=; }
+check 'with secrets of its own a bank has neither the job nor its rights' eval '! login | grep -E "kind: Role|name: bank-secrets$" | grep -v NetworkPolicy | grep -q Role'
 
 # Without capacity elsewhere, the first eviction leaves one ready ledger; the budget then refuses the second eviction.
 held_back() {
@@ -117,7 +147,7 @@ held_back() {
 }
 check 'the disruption budget delays a drain' held_back
 check 'and continues once there is capacity' eval 'kubectl uncordon node-1 node-2 node-3 && kubectl --namespace bank rollout status deployment/bank-ledger --timeout 60s && kubectl drain "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[0].spec.nodeName}")" --ignore-daemonsets --delete-emptydir-data --timeout 60s'
-check 'helm uninstall leaves only the jobs of the hooks' eval 'helm uninstall bank --namespace bank --wait && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
+check 'helm uninstall leaves the jobs of the hooks and the secrets' eval 'helm uninstall bank --namespace bank --wait && [ "$(count secrets)" = 5 ] && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -100,7 +100,7 @@ describe('docker-compose.yml', () => {
     (name, schema) => {
       const environment = serviceEnvironment(name);
       expect(() => loadConfig(schema, environment)).not.toThrow();
-      const known = ['NODE_ENV', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
+      const known = ['BANK_MODE', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
       expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);
     },
   );

@@ -12,7 +12,7 @@ import { groupLag } from '#libs/kafka/topics.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { flushLogs } from '#libs/service/logger.ts';
-import { migrationConfig } from '#libs/service/migration.ts';
+import { ownerConfig } from '#libs/service/migration.ts';
 import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
 import { compareWithBooks } from '#services/ledger/verify/verify-events.ts';
@@ -30,7 +30,7 @@ import { type Command, type Commands, findDecisions, groups, planSendings, type 
 export const resendConfig = z.object({
   ...kafkaConfig,
   ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
-  MIGRATION_DATABASE_URL: migrationConfig.shape.MIGRATION_DATABASE_URL,
+  ...ownerConfig,
   RESEND_FROM: z.iso.datetime().describe('The time to which the database was restored, or some minutes earlier'),
 });
 

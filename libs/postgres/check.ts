@@ -16,7 +16,7 @@ export async function checkRights(pool: Pool): Promise<void> {
   if (!row?.is_administrator && !row?.is_owner) return;
   const what = row.is_administrator ? 'an administrator of the database' : 'the owner of the tables';
   throw new Error(
-    `DATABASE_URL: it must have the service's own role (SERVICE_ROLE of the migrations), not ${what}, who could change what is posted`,
+    `DATABASE_URL: it must have the service's own role (that of its migration), not ${what}, who could change what is posted`,
   );
 }
 

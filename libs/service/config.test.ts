@@ -15,11 +15,11 @@ const schema = z.object({
   RATE: wholeNumber(0, 10),
   ON: flag.prefault('false'),
 });
-const good = { NODE_ENV: 'test', KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
+const good = { BANK_MODE: 'trial', KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
 
 function failure(env: Record<string, string>): string {
   try {
-    loadConfig(schema, { NODE_ENV: 'test', ...env });
+    loadConfig(schema, { BANK_MODE: 'trial', ...env });
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError);
     return (error as Error).message;
@@ -77,4 +77,15 @@ test('NAME_FILE reads the value from a file, without its final line end', () => 
   expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain(
     'DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read',
   );
+});
+
+test('a password that is given by itself is that of the URL, percent-encoded, and not given twice', () => {
+  const url = 'postgres://u@h:5432/d?sslmode=verify-full';
+  const { DATABASE_URL } = loadConfig(schema, { ...good, DATABASE_URL: url, DATABASE_PASSWORD: 'a/b:c@%d' });
+  expect(DATABASE_URL).toBe('postgres://u:a%2Fb%3Ac%40%25d@h:5432/d?sslmode=verify-full');
+  expect(decodeURIComponent(new URL(DATABASE_URL).password)).toBe('a/b:c@%d');
+  expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).toContain('DATABASE_PASSWORD: is given twice');
+  expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).not.toContain('topsecret');
+  const weak = { ...good, BANK_MODE: 'production', DATABASE_URL: url, DATABASE_PASSWORD: 'short' };
+  expect(failure(weak)).toContain('DATABASE_URL: its password has less than 16 characters');
 });

@@ -14,7 +14,8 @@ export type Environment = Record<string, string | undefined>;
 /**
  * Reads the schema's variables from the environment (the only place that reads process.env). Every variable
  * NAME may be given as NAME_FILE, the path of a file that contains the value, for secrets. An empty variable
- * counts as unset. Unless NODE_ENV is development or test, insecure values are errors too (production.ts).
+ * counts as unset. Unless BANK_MODE is trial, insecure values are errors too (production.ts). DATABASE_PASSWORD becomes
+ * the password of DATABASE_URL, and so on.
  * Throws one ConfigError for all problems.
  */
 export function loadConfig<Schema extends z.ZodObject>(
@@ -31,6 +32,7 @@ export function loadConfig<Schema extends z.ZodObject>(
       problems.push(`  ${name}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
+  problems.push(...insertPasswords(input));
   const failed = new Set(problems.map((line) => line.trim().split(':')[0]));
   const parsed = schema.safeParse(input);
   for (const issue of parsed.error?.issues ?? []) {
@@ -42,7 +44,7 @@ export function loadConfig<Schema extends z.ZodObject>(
   const ofNode = Object.fromEntries(readByNode.map((name) => [name, env[name] ?? '']));
   // Options in the command line have the same effect.
   if (env === process.env) ofNode['NODE_OPTIONS'] += ` ${process.execArgv.join(' ')}`;
-  const unsafe = isProduction(env['NODE_ENV'])
+  const unsafe = isProduction(env['BANK_MODE'])
     ? productionProblems([...Object.keys(schema.shape), ...readByNode], { ...input, ...ofNode }).filter(
         ({ name }) => !failed.has(name),
       )
@@ -50,23 +52,40 @@ export function loadConfig<Schema extends z.ZodObject>(
   problems.push(...unsafe.map(({ name, problem }) => `  ${name}: ${problem}`));
   if (!parsed.success || problems.length > 0) {
     const hint =
-      unsafe.length > 0 && env['NODE_ENV'] !== 'production'
-        ? '\n  (NODE_ENV is neither development nor test, so this is production)'
+      unsafe.length > 0 && env['BANK_MODE'] !== 'production'
+        ? '\n  (BANK_MODE is not trial, so this is production)'
         : '';
     throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}${hint}`);
   }
   return parsed.data;
 }
 
-/** Reports whether this process is in production. */
-export const inProduction = (): boolean => isProduction(process.env['NODE_ENV']);
+/** Reports whether this process is in production, and not in a trial. */
+export const inProduction = (): boolean => isProduction(process.env['BANK_MODE']);
 
 /**
  * Reads the configuration of a tool that a person runs against servers of their choice. It accepts insecure
- * settings unless NODE_ENV is set to production, as in the image.
+ * settings unless BANK_MODE is set to production, as in the image.
  */
 export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.output<Schema> {
-  return loadConfig(schema, { NODE_ENV: 'development', ...process.env });
+  return loadConfig(schema, { BANK_MODE: 'trial', ...process.env });
+}
+
+/** Puts a password that is given by itself into its URL, where it is checked and used like one that was there already. */
+function insertPasswords(input: Record<string, string>): string[] {
+  return ['DATABASE', 'MIGRATION_DATABASE'].flatMap((database) => {
+    const [name, address, password] = [
+      `${database}_PASSWORD`,
+      input[`${database}_URL`] ?? '',
+      input[`${database}_PASSWORD`],
+    ];
+    if (password === undefined || !URL.canParse(address)) return [];
+    const url = new URL(address);
+    if (url.password !== '') return [`  ${name}: is given twice: ${database}_URL has a password too`];
+    url.password = encodeURIComponent(password);
+    input[`${database}_URL`] = url.href;
+    return [];
+  });
 }
 
 function readVariable(name: string, env: Environment): string | undefined {
@@ -138,6 +157,12 @@ export function works(use: (text: string) => unknown) {
 
 /** Variables of every process: `z.object({...processConfig, ...kafkaConfig, …})`. */
 export const processConfig = {
+  BANK_MODE: z
+    .enum(['production', 'trial'])
+    .default('production')
+    .describe(
+      'trial: unencrypted connections, a single broker, guessable secrets, and keys for tests are accepted. Pages, logs, and GET / say so; never for real money',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
@@ -196,8 +221,13 @@ export const kafkaConfig = {
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
 };
 
+export const databaseUrlConfig = {
+  DATABASE_URL: url('postgres', 'postgresql').describe("Database URL with the service's own role"),
+  DATABASE_PASSWORD: z.string().optional().describe('Its password, if the URL has none'),
+};
+
 export const databaseConfig = {
-  DATABASE_URL: url('postgres', 'postgresql').describe("The service role's own database URL"),
+  ...databaseUrlConfig,
   DATABASE_POOL_MAX: wholeNumber(1, 200)
     .prefault('10')
     .describe('Maximum number of database connections of this process'),

@@ -1,23 +1,33 @@
 import { z } from 'zod';
 import { type Migrations, migrate } from '#libs/postgres/migrate.ts';
-import { loadConfig, processConfig, url } from './config.ts';
+import { databaseUrlConfig, loadConfig, processConfig, url } from './config.ts';
 import { createLogger, errorMessage } from './logger.ts';
+
+/** For programs that run as the owner of the database. */
+export const ownerConfig = {
+  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
+  MIGRATION_DATABASE_PASSWORD: z.string().optional().describe('Its password, if the URL has none'),
+};
 
 export const migrationConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
-  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
-  SERVICE_ROLE: z.string().min(1).max(63).describe("The service's login role, created if missing"),
-  SERVICE_ROLE_PASSWORD: z.string().min(1).describe('Its password'),
+  ...ownerConfig,
+  ...databaseUrlConfig,
+  DATABASE_URL: databaseUrlConfig.DATABASE_URL.refine((text) => {
+    const { username, password } = URL.parse(text) ?? {};
+    return username !== '' && password !== '';
+  }, 'must have the role of the service and its password, which the migration gives to it'),
 });
 
 /**
- * Migrates the database of a service, as its owner. On failure it prints one line with the reason and sets the
+ * Migrates the database of a service, as its owner. The role of DATABASE_URL is created if it is missing, and gets its password. On failure it prints one line with the reason and sets the
  * exit code to 1.
  */
 export async function runMigration(migrations: Migrations): Promise<void> {
   const service = migrations.schema;
   try {
     const config = loadConfig(migrationConfig);
+    const own = new URL(config.DATABASE_URL);
     const logger = createLogger({
       service: `${service}-migrate`,
       instance: String(process.pid),
@@ -27,8 +37,8 @@ export async function runMigration(migrations: Migrations): Promise<void> {
       {
         ...migrations,
         owner_url: config.MIGRATION_DATABASE_URL,
-        role: config.SERVICE_ROLE,
-        role_password: config.SERVICE_ROLE_PASSWORD,
+        role: decodeURIComponent(own.username),
+        role_password: decodeURIComponent(own.password),
       },
       logger,
     );

@@ -12,9 +12,9 @@ import { areVast, touchLocal } from './networks.ts';
  */
 type Rule = (value: string | undefined, all: Record<string, string>) => string | undefined;
 
-/** Every environment is production unless NODE_ENV is exactly development or test. */
-export function isProduction(environment: string | undefined): boolean {
-  return environment !== 'development' && environment !== 'test';
+/** Every process is in production unless BANK_MODE is exactly trial. */
+export function isProduction(mode: string | undefined): boolean {
+  return mode !== 'trial';
 }
 
 const tlsToPostgres =
@@ -80,7 +80,6 @@ const rules = {
       ? "must have the service's own role: an administrator of the database could also change what is posted"
       : undefined),
   MIGRATION_DATABASE_URL: database,
-  SERVICE_ROLE_PASSWORD: secret(32, makeOne),
   JWT_ISSUER: https,
   JWKS_URL: https,
   JWT_HS256_SECRET: (value) =>
@@ -95,9 +94,11 @@ const rules = {
     value !== undefined && value.trim() !== 'live'
       ? 'must be live only, because test keys must not work in production'
       : undefined,
-  API_KEY_PEPPER: (value) => value && findGuessable(value),
-  // One in use from before this rule can still be rotated.
-  API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
+  API_KEY_PEPPER: (value) => {
+    const [current = '', previous] = splitList(value);
+    // A previous one from before this rule can still be rotated.
+    return (current && findGuessable(current)) || secret(32, makeOne)(previous, {});
+  },
   GATEWAY_MAC_KEYS: macKeys,
   ACCOUNTS_MAC_KEYS: macKeys,
   LEDGER_MAC_KEYS: macKeys,
@@ -141,11 +142,9 @@ const rules = {
 /** If two settings contain the same secret, the second one is reported. */
 const secrets = [
   'API_KEY_PEPPER',
-  'API_KEY_PEPPER_PREVIOUS',
   'SESSION_SECRET',
   'DATABASE_URL',
   'MIGRATION_DATABASE_URL',
-  'SERVICE_ROLE_PASSWORD',
   'DASHBOARD_CLIENT_SECRET',
   'KAFKA_SASL_PASSWORD',
   'GATEWAY_MAC_KEYS',

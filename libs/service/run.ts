@@ -3,7 +3,7 @@ import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { withTimeout } from '#libs/kafka/wait.ts';
-import { loadConfig, processConfig } from './config.ts';
+import { inProduction, loadConfig, processConfig } from './config.ts';
 import { createLogger, errorMessage, flushLogs } from './logger.ts';
 
 export interface RunContext {
@@ -66,7 +66,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
   );
 
   main({ logger, instance, onStop: (step, stop) => void stops.push([step, stop]) }).then(
-    () => log.info('started'),
+    () => log.info({ mode: inProduction() ? 'production' : 'trial' }, 'started'),
     async (error: unknown) => {
       printStartFailure(name, error);
       log.debug({ err: error }, 'start failed');

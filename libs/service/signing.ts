@@ -14,6 +14,22 @@ const secrets = list
   .pipe(z.array(secret).min(1, 'must contain at least one key'))
   .meta({ title: 'secrets, separated by commas' });
 
+/** The current secret and, during a rotation, the previous one. */
+export const rotatedSecret = list
+  .pipe(
+    z
+      .array(z.string().min(16, 'must have at least 16 characters'))
+      .min(1, 'names no secret')
+      .max(2, 'must be one secret, or two: the new one and the one before it'),
+  )
+  .meta({ title: 'secret, or two separated by a comma' });
+
+export const pepperConfig = {
+  API_KEY_PEPPER: rotatedSecret.describe(
+    'Secret for hashing API keys, the same for all gateways. Of two, the first one hashes new keys, and keys hashed with either work (docs/operations.md)',
+  ),
+};
+
 const macKeysSetting = (service: string) =>
   list
     .pipe(z.array(macKey))

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
-import { databaseConfig, loadConfig, processConfig } from '#libs/service/config.ts';
+import { databaseUrlConfig, loadConfig, processConfig } from '#libs/service/config.ts';
 import { createLogger, errorMessage } from '#libs/service/logger.ts';
+import { pepperConfig } from '#libs/service/signing.ts';
 import { createBootstrapKey } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
@@ -11,11 +12,8 @@ import { schema } from './schema.ts';
  */
 export const bootstrapConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
-  DATABASE_URL: databaseConfig.DATABASE_URL,
-  API_KEY_PEPPER: z
-    .string()
-    .min(16, 'must have at least 16 characters')
-    .describe('Secret for hashing API keys; the same for all gateways'),
+  ...databaseUrlConfig,
+  ...pepperConfig,
   ENVIRONMENT: z.enum(['live', 'test']).default('live').describe('The environment of the key'),
 });
 
@@ -34,7 +32,7 @@ if (import.meta.main) {
     try {
       console.log(
         await createBootstrapKey(pool, {
-          pepper: config.API_KEY_PEPPER,
+          pepper: config.API_KEY_PEPPER[0] ?? '',
           environment: config.ENVIRONMENT,
           schema,
           now: new Date(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
-import { databaseConfig, loadConfig } from '#libs/service/config.ts';
+import { databaseUrlConfig, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 import { republishApiKeys } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
@@ -9,7 +9,7 @@ import { schema } from './schema.ts';
  * Publishes every API key on the topic `api-keys` again, through the outbox of accounts (docs/operations.md,
  * Kafka is lost).
  */
-export const republishConfig = z.object({ DATABASE_URL: databaseConfig.DATABASE_URL });
+export const republishConfig = z.object(databaseUrlConfig);
 
 if (import.meta.main) {
   run('republish-keys', async ({ logger }) => {

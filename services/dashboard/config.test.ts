@@ -6,7 +6,7 @@ import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { dashboardConfig } from './config.ts';
 
 const base = {
-  NODE_ENV: 'test',
+  BANK_MODE: 'trial',
   API_URL: 'http://gateway.example',
   PUBLIC_URL: 'http://staff.bank.example',
   JWT_ISSUER: 'http://issuer.example',
@@ -52,7 +52,7 @@ it('the logo is a small SVG or PNG, and the accent a colour', () => {
   }
 });
 
-it.each(Object.keys(base).filter((name) => name !== 'NODE_ENV'))(
+it.each(Object.keys(base).filter((name) => name !== 'BANK_MODE'))(
   'without %s, startup names what is missing',
   (missing) => {
     const attempt = () => loadConfig(dashboardConfig, { ...base, [missing]: undefined });

@@ -2,16 +2,11 @@ import { z } from 'zod';
 import { isCurrency } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
-import { list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
+import { port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
+import { rotatedSecret } from '#libs/service/signing.ts';
 import { brandConfig } from './html/brand.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
-/** The current secret and, during a rotation, the previous one. */
-const rotatedSecret = list
-  .pipe(
-    z.array(secret).min(1, 'names no secret').max(2, 'must be one secret, or two: the new one and the one before it'),
-  )
-  .meta({ title: 'secret, or two separated by a comma' });
 
 export const dashboardConfig = z.object({
   ...processConfig,

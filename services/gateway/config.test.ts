@@ -6,7 +6,7 @@ import { loadConfig } from '#libs/service/config.ts';
 import { appSettings, gatewayConfig } from './config.ts';
 
 const base = {
-  NODE_ENV: 'test',
+  BANK_MODE: 'trial',
   KAFKA_BROKERS: 'broker:9092',
   JWT_ISSUER: 'http://issuer.example',
   JWT_AUDIENCE: 'core-banking',

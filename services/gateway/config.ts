@@ -8,7 +8,7 @@ import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
 import { kafkaConfig, list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
-import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
+import { keyVerifyingConfig, macConfig, pepperConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
@@ -38,7 +38,6 @@ const roleScopes = z
   )
   .meta({ title: 'role=scope scope;…' });
 
-const secret = z.string().min(16, 'must have at least 16 characters');
 /** `KES:1000000 USD:10000` */
 const amountLimits = z
   .string()
@@ -141,10 +140,7 @@ export const gatewayConfig = z
     KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 730)
       .prefault('365')
       .describe('Maximum and default lifetime of a new API key, which never exceeds that of the key that creates it'),
-    API_KEY_PEPPER: secret.describe('Secret for hashing API keys; the same for all gateways and bootstrap-key'),
-    API_KEY_PEPPER_PREVIOUS: secret
-      .optional()
-      .describe('The previous API_KEY_PEPPER, for as long as keys hashed with it are in use (docs/operations.md)'),
+    ...pepperConfig,
     GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
     ...secretKeysConfig,
     ...keyVerifyingConfig,
@@ -244,7 +240,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
     homeCountry: homeCountry(config.DEFAULT_COUNTRY, config.DEFAULT_CALLING_CODE),
-    pepper: config.API_KEY_PEPPER,
+    pepper: config.API_KEY_PEPPER[0] ?? '',
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
     cursors: createCursors(config.GATEWAY_MAC_KEYS.filter((key) => !refusedKey.test(key))),

@@ -54,9 +54,8 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     },
   });
   const apiKeys = createApiKeys({
-    pepper: config.API_KEY_PEPPER,
     environments: config.API_KEY_ENVIRONMENTS,
-    previousPepper: config.API_KEY_PEPPER_PREVIOUS,
+    peppers: config.API_KEY_PEPPER,
     logger,
     onUse: keyUseRecorder(publisher, prefix, logger),
     now,

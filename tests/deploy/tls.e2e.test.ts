@@ -113,7 +113,7 @@ beforeAll(async () => {
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
       // A single broker cannot hold three replicas, which production mode requires.
-      NODE_ENV: 'test',
+      BANK_MODE: 'trial',
       KAFKA_SSL: 'true',
       KAFKA_SSL_CA_FILE: authority.ca,
       KAFKA_SASL_MECHANISM: 'scram-sha-512',
@@ -187,7 +187,7 @@ async function startFailure(kind: ServiceKind, env: Record<string, string>): Pro
     ...settings.env,
     // The MAC keys of tests are sentences.
     ...signingEnvironment(kind, { ...settings.signing, mac: { gateway, accounts, ledger, webhooks } }),
-    NODE_ENV: 'production',
+    BANK_MODE: 'production',
     NODE_OPTIONS: '',
     TRUST_PROXY: 'none',
     KAFKA_BROKERS: settings.brokers,

@@ -178,7 +178,7 @@ test('a revoked API key stays revoked although a late copy is the last record of
   /** A gateway that has read the topic after its compaction. */
   const gateway = async () => {
     const keys = createApiKeys({
-      pepper,
+      peppers: [pepper],
       environments: ['live'],
       logger: pino({ level: 'silent' }),
       onUse: () => undefined,

@@ -6,7 +6,7 @@ export default defineConfig({
     root: '.',
     include: ['**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/*.e2e.test.ts'],
-    env: { NODE_ENV: 'test' },
+    env: { BANK_MODE: 'trial' },
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 120_000,

@@ -9,7 +9,7 @@ const suite = (name: string, include: string[], more = {}) => ({
   test: {
     name,
     include,
-    env: { NODE_ENV: 'test' },
+    env: { BANK_MODE: 'trial' },
     pool: 'forks' as const,
     maxWorkers: 1,
     testTimeout: 2 * hourMs,
@@ -42,7 +42,7 @@ export default defineConfig({
           'services/gateway/http/{client-errors,body}*.test.ts',
           'libs/contracts/api-key.test.ts',
         ],
-        { ...servers, env: { NODE_ENV: 'test', STARVE_FULL: '1' }, maxWorkers: 3 },
+        { ...servers, env: { BANK_MODE: 'trial', STARVE_FULL: '1' }, maxWorkers: 3 },
       ),
       suite('record', ['tests/released/record.suite.ts'], servers),
       suite('pictures', ['tests/dashboard/pictures.suite.ts'], servers),

@@ -19,7 +19,11 @@ const ofTheChart = [
   'HEALTH_PORT',
   'INSTANCE',
   'API_URL',
+  'BANK_MODE',
+  'KAFKA_BROKERS',
+  'KAFKA_SSL',
   'KAFKA_SSL_CA',
+  'DATABASE_URL',
   'EVENTS_RETENTION_DAYS',
 ];
 
@@ -83,13 +87,13 @@ ${rows(schema, schema, values, []).join('\n')}
 
 /** A value without a description is a group, whose members are described instead. */
 function rows(root: Schema, schema: Schema, value: unknown, path: string[]): string[] {
-  const own = schema.$ref === undefined ? schema : (root.definitions?.[schema.$ref.split('/').pop() ?? ''] ?? {});
+  const own = { ...root.definitions?.[schema.$ref?.split('/').pop() ?? ''], ...schema };
   const members = Object.entries(own.properties ?? {});
   if (own.description === undefined)
     return members.flatMap(([name, member]) =>
       rows(root, member, (value as Record<string, unknown>)[name], [...path, name]),
     );
   if (value === undefined) return [];
-  const variables = schema.$ref === undefined ? '' : `: ${members.map(([name]) => `\`${name}\``).join(', ')}`;
+  const variables = !/Config$/.test(schema.$ref ?? '') ? '' : `: ${members.map(([name]) => `\`${name}\``).join(', ')}`;
   return [`| \`${path.join('.')}\` | \`${JSON.stringify(value)}\` | ${own.description}${variables} |`];
 }

@@ -62,8 +62,7 @@ The environment variables of every program, grouped by the programs that read th
 - Each variable NAME may be given as \`NAME_FILE\` instead, the path of a file that contains the value, for mounted secrets. Setting both is an
   error. A trailing line break in the file is ignored.
 - An empty variable counts as unset.
-- Unless \`NODE_ENV\` is development or test, a program refuses to start with unencrypted connections, guessable secrets, or development
-  conveniences.
+- Unless \`BANK_MODE\` is trial, a program refuses to start with unencrypted connections, guessable secrets, or conveniences for tests.
 - \`LOG_LEVEL\`, \`INSTANCE\`, \`HEALTH_HOST\` and \`HEALTH_PORT\` are read by every long-running process.
 
 ${sections.join('\n')}`;

@@ -8,7 +8,7 @@ test('the variables of a schema are described', () => {
   expect(described).toContainEqual({
     name: 'DATABASE_URL',
     type: 'URL, postgres or postgresql',
-    description: "The service role's own database URL",
+    description: "Database URL with the service's own role",
     required: true,
     default: undefined,
     secret: true,

@@ -12,8 +12,7 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-const secretNames =
-  /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
+const secretNames = /(PASSWORD|SECRET|PEPPER|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
 /** Defaults that differ between machines. */
 const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
 

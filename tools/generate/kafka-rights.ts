@@ -86,8 +86,7 @@ const describeResource = ({ type, name, pattern }: Right): string =>
 
 /**
  * Returns Strimzi's KafkaUsers, for which the User Operator creates users and ACLs. The label names the Kafka resource.
- * The passwords are those in the chart's Secrets (deploy/kubernetes/secrets.yaml); the operator generates the
- * consumer's.
+ * The operator makes the passwords, each in a Secret with the name of its user.
  */
 export function kafkaUsers(prefix?: string): string {
   const users = [...Map.groupBy(kafkaRights(prefix), ({ user }) => user)].map(
@@ -97,7 +96,7 @@ metadata:
   name: ${name}
   labels: { strimzi.io/cluster: kafka }
 spec:
-  authentication: { type: scram-sha-512${name === consumer ? '' : `, password: { valueFrom: { secretKeyRef: { name: ${name.replace('core-banking', 'bank')}, key: KAFKA_SASL_PASSWORD } } }`} }
+  authentication: { type: scram-sha-512 }
   authorization:
     type: simple
     acls:

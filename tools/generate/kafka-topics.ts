@@ -8,7 +8,7 @@ import { topicSpec, topicsConfig } from '../../deploy/create-topics.ts';
  * manages topics.
  */
 export function kafkaTopics(): string {
-  const config = loadConfig(topicsConfig, { NODE_ENV: 'test', KAFKA_BROKERS: 'kafka:9093' });
+  const config = loadConfig(topicsConfig, { BANK_MODE: 'trial', KAFKA_BROKERS: 'kafka:9093' });
   const documents = (Object.keys(topics) as TopicName[]).map((name) => {
     const { partitions, replication_factor, config: settings } = topicSpec(name, config);
     return `apiVersion: kafka.strimzi.io/v1

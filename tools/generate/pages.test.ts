@@ -11,7 +11,7 @@ test.each(Object.entries(pages))('docs/%s is up to date with the code (else: npm
 /** Returns the errors of loadConfig, by variable. */
 function problems(schema: (typeof programs)[string], env: Record<string, string>): string[] {
   try {
-    loadConfig(schema, { NODE_ENV: 'test', ...env });
+    loadConfig(schema, { BANK_MODE: 'trial', ...env });
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -23,7 +23,8 @@ function problems(schema: (typeof programs)[string], env: Record<string, string>
 }
 
 test.each(Object.entries(programs))('%s reports all missing and all invalid variables together', (_program, schema) => {
-  const names = Object.keys(schema.shape);
+  // An invalid mode is production, which has more requirements.
+  const names = Object.keys(schema.shape).filter((name) => name !== 'BANK_MODE');
   const required = names.filter((name) => !schema.shape[name]?.safeParse(undefined).success);
   expect(problems(schema, {})).toEqual(required);
   const choosy = names.filter((name) => !schema.shape[name]?.safeParse('\u0000').success);

@@ -102,6 +102,12 @@ export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string
  */
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
+/** Versions before BANK_MODE had NODE_ENV for it. */
+const modeOf = (project: string | undefined) => ({
+  BANK_MODE: 'trial',
+  ...(project !== undefined && project !== PROJECT && { NODE_ENV: 'development' }),
+});
+
 /**
  * Runs one of the project's scripts to its end and returns its output. Throws an error with the end of its output if it
  * fails.
@@ -112,7 +118,7 @@ async function runScript(script: string, env: Record<string, string>, project = 
     env: {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...process.env,
-      NODE_ENV: 'development',
+      ...modeOf(project),
       LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
       ...env,
     },
@@ -129,8 +135,12 @@ export async function migrateService(kind: ServiceWithSchema, settings: BankSett
     `services/${kind}/migrate.ts`,
     {
       MIGRATION_DATABASE_URL: settings.ownerUrl,
-      SERVICE_ROLE: roleName(settings, kind),
-      SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
+      DATABASE_URL: roleUrl(settings, kind),
+      // For the migrations of 1.0.0-rc.
+      ...(settings.project && {
+        SERVICE_ROLE: roleName(settings, kind),
+        SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
+      }),
       ...settings.env,
     },
     settings.project,
@@ -186,7 +196,7 @@ export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningK
 /** The dashboard knows the gateway and the identity provider, and nothing behind them. */
 function dashboardEnvironment(spec: ServiceSpec, { issuer, dashboard }: BankSettings): Record<string, string> {
   return {
-    NODE_ENV: 'development',
+    BANK_MODE: 'trial',
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
@@ -204,7 +214,7 @@ function dashboardEnvironment(spec: ServiceSpec, { issuer, dashboard }: BankSett
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
   if (spec.kind === 'dashboard') return dashboardEnvironment(spec, settings);
   const common = {
-    NODE_ENV: 'development',
+    ...modeOf(settings.project),
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     ALLOW_UNREPLICATED: 'true',
@@ -305,7 +315,7 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
     env: {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...process.env,
-      NODE_ENV: 'development',
+      BANK_MODE: 'trial',
       IDP_PORT: String(options.port),
       IDP_KEYS_PATH: options.keysFile,
       IDP_CLIENT_SECRET: options.clientSecret,

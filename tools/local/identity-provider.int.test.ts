@@ -68,8 +68,8 @@ async function requestTokens(
   return { ...((await answer.json()) as Tokens), nonce: parameters['nonce'] };
 }
 
-test.each([undefined, 'production', 'staging'])('does not start if NODE_ENV is %s', (environment) => {
-  expect(() => loadConfig(idpConfig, { NODE_ENV: environment, IDP_CLIENT_SECRET: clientSecret })).toThrow(
+test.each([undefined, 'production', 'staging'])('does not start if BANK_MODE is %s', (mode) => {
+  expect(() => loadConfig(idpConfig, { BANK_MODE: mode, IDP_CLIENT_SECRET: clientSecret })).toThrow(
     /IDP_CLIENT_SECRET: .*local development/,
   );
 });

@@ -118,7 +118,7 @@ describe('PostgreSQL 14', () => {
   test.each(['ledger', 'accounts', 'webhooks'])('is named by the migration of %s', (service) => {
     const migrate = join(import.meta.dirname, '../../services', service, 'migrate.ts');
     const { status, stderr } = spawnSync(process.execPath, [migrate], {
-      env: { NODE_ENV: 'test', MIGRATION_DATABASE_URL: url, SERVICE_ROLE: 'role', SERVICE_ROLE_PASSWORD: 'password' },
+      env: { BANK_MODE: 'trial', MIGRATION_DATABASE_URL: url, DATABASE_URL: url.replace('bank:x', 'role:password') },
       encoding: 'utf8',
     });
     expect([status, stderr]).toEqual([1, `${service} could not be migrated: PostgreSQL 14 found, 15 to 18 needed\n`]);

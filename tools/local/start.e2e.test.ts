@@ -69,6 +69,7 @@ function install(): void {
 const environment = (): NodeJS.ProcessEnv => ({
   ...process.env,
   NODE_ENV: 'production',
+  BANK_MODE: 'production',
   LC_ALL: 'C',
   PORT: String(port),
   XDG_CACHE_HOME: join(project, '.cache'),

@@ -49,7 +49,7 @@ END
     --service-account-key-file "$run/sa.key" --service-account-signing-key-file "$run/sa.key" --service-account-issuer https://kubernetes.default.svc \
     --token-auth-file "$run/tokens.csv" --authorization-mode RBAC --service-cluster-ip-range 10.96.0.0/16 --allow-privileged=true ${API_SERVER_FLAGS:-}
   await 'the API server' 400 kubectl get --raw /readyz
-  background "$run/controllers.log" kube-controller-manager --kubeconfig "$KUBECONFIG" --leader-elect=false --secure-port 0 --service-account-private-key-file "$run/sa.key" --node-monitor-grace-period 120s ${CONTROLLER_FLAGS:-}
+  background "$run/controllers.log" kube-controller-manager --kubeconfig "$KUBECONFIG" --leader-elect=false --secure-port 0 --service-account-private-key-file "$run/sa.key" --root-ca-file "$run/certs/apiserver.crt" --node-monitor-grace-period 120s ${CONTROLLER_FLAGS:-}
   background "$run/scheduler.log" kube-scheduler --kubeconfig "$KUBECONFIG" --leader-elect=false --secure-port 0
   await 'the service account of new pods' 240 kubectl get serviceaccount default
 }

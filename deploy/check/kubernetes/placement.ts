@@ -83,7 +83,7 @@ function least(): void {
       assert.deepEqual([labelSelector.matchLabels, matchLabelKeys], [selector, ['pod-template-hash']]);
     assert.deepEqual([labels, mounts(component)], [selector, ['/tmp', '/run/core-banking']]);
   }
-  assert.deepEqual(accounts(), services.map((component) => `bank-${component}`).toSorted());
+  assert.deepEqual(accounts(), [...services, 'secrets'].map((component) => `bank-${component}`).toSorted());
 }
 
 function everything(): void {

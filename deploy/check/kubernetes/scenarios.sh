@@ -3,10 +3,13 @@ chart="$here/../helm/core-banking"
 bank() { kubectl --namespace bank "$@"; }
 cat > "$run/values.yaml" <<'END'
 image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
-config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
+host: bank.example
+kafka: { brokers: 'kafka.servers.svc.cluster.local:9093', user: bank }
+database: { host: postgres.servers.svc.cluster.local }
+config: { KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
 # One broker can only store one replica, which production mode refuses.
-extraEnv: [{ name: NODE_ENV, value: test }]
+pod: { env: [{ name: BANK_MODE, value: trial }] }
 topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
 test: { existingSecret: bank-api-key }
@@ -32,7 +35,7 @@ under_load() {
 }
 exec 3>&1
 
-rollout() { install --set-string podAnnotations.round="$1" && all_there; }
+rollout() { install --set-string pod.annotations.round="$1" && all_there; }
 scale() {
   local count name
   for count in 1 3 1 2; do
@@ -57,14 +60,14 @@ cpu() {
 }
 gateways() { bank get deployment bank-gateway -o jsonpath='{.status.readyReplicas}'; }
 are_gateways() { await "$1 gateways, now $(gateways)" 900 eval "[ \"\$(gateways)\" = $1 ]" || { bank describe hpa bank-gateway | tail -n 20; return 1; }; }
-# The chart's HorizontalPodAutoscaler, with the CPU that two gateways need without load as their request. The chart keeps two
-# gateways and waits for ten minutes before it stops one; here it is one, and half a minute.
+# The chart's HorizontalPodAutoscaler, with three times the CPU that a gateway needs without load as its target. The chart
+# keeps two gateways and waits for ten minutes before it stops one; here it is one, and half a minute.
 autoscale() {
   local idle
   await 'metrics of the gateways' 240 eval '[ "$(cpu)" -gt 0 ]' || { tail -n 5 "$run/metrics.log"; return 1; }
   sleep 60
   idle=$(cpu)
-  install --set "gateway.autoscaling.enabled=true,gateway.autoscaling.maxReplicas=3,gateway.autoscaling.targetCpuPercent=300,gateway.resources.requests.cpu=$((idle / 2 + 1))m" || return 1
+  install --set "gateway.autoscaling.enabled=true,gateway.autoscaling.maxReplicas=3,gateway.autoscaling.averageCpu=$((3 * (idle / 2 + 1)))m" || return 1
   bank patch hpa bank-gateway --type merge --patch '{ "spec": { "minReplicas": 1, "behavior": { "scaleDown": { "stabilizationWindowSeconds": 30, "policies": [{ "type": "Pods", "value": 1, "periodSeconds": 15 }] } } } }' &&
     are_gateways 1
 }
@@ -74,7 +77,7 @@ took=''
 check 'helm install --wait creates topics and schemas, then all pods become ready, in production mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
 first_key() {
   local key
-  key=$(bank get secret core-banking -o jsonpath='{.data.API_KEY_PEPPER}' | base64 --decode | bank exec -i deployment/bank-accounts -- env API_KEY_PEPPER_FILE=/dev/stdin node api-key | grep -o 'cbk_[^ ]*') || return 1
+  key=$(bank get secret bank-gateway -o jsonpath='{.data.API_KEY_PEPPER}' | base64 --decode | bank exec -i deployment/bank-accounts -- env API_KEY_PEPPER_FILE=/dev/stdin node api-key | grep -o 'cbk_[^ ]*') || return 1
   bank create secret generic bank-api-key --from-literal API_KEY="$key"
 }
 check 'the first API key is created as the notes describe' first_key

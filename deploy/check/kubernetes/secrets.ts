@@ -1,30 +1,36 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
+import { deriveSecrets, type Reader } from '../../secrets/derive.ts';
 
 /**
- * Reads the chart as rendered by Helm from standard input, and the folder deploy/kubernetes. Each
- * key of a Secret that a pod mounts, an autoscaler logs in with, or an example names must be
- * created by secrets.yaml, and secrets.yaml must create no unused key.
+ * Reads the chart as rendered by Helm with deploy/kubernetes/values.yaml from standard input. Each key of a Secret that a
+ * pod mounts or an autoscaler logs in with must be made by the job `secrets` or by an operator, each pod mounts only the
+ * Secret of its own service, and no key is made in vain.
  */
-const folder = process.argv[2] ?? '';
-/** These Secrets are created by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
-const ofOthers = ['kafka-cluster-ca-cert', 'bank-postgres-ca', 'bank-tls'];
-
-interface ExternalSecret {
+/** Made by Strimzi and CloudNativePG. */
+const ofOthers = [
+  'kafka-cluster-ca-cert ca.crt',
+  'bank-postgres-ca ca.crt',
+  'bank-postgres-app password',
+  ...['gateway', 'ledger', 'accounts', 'webhooks', 'topics'].map((service) => `core-banking-${service} password`),
+];
+interface Rendered {
   kind: string;
   metadata: { name: string };
-  spec: { target: { template: { data: Record<string, string> } } };
+  spec: { template: { spec: { containers: { env: { name: string; value?: string }[] }[] } } };
 }
-const all = (yaml: string) => parseAllDocuments(yaml).map((document) => document.toJS() as unknown);
-const example = (file: string) => all(readFileSync(`${folder}/${file}`, 'utf8'));
-
-const made = new Set(
-  (example('secrets.yaml') as ExternalSecret[])
-    .filter(({ kind }) => kind === 'ExternalSecret')
-    .flatMap(({ metadata, spec }) => Object.keys(spec.target.template.data).map((key) => `${metadata.name} ${key}`)),
+const documents = parseAllDocuments(await text(process.stdin)).flatMap(
+  (document) => (document.toJS() as Rendered | null) ?? [],
 );
+
+const job = documents.find(({ kind, metadata }) => kind === 'Job' && metadata.name === 'bank-secrets');
+const pairs = job?.spec.template.spec.containers[0]?.env.find(({ name }) => name === 'SECRETS')?.value ?? '';
+const derived = deriveSecrets(['']);
+const made = pairs.split(',').flatMap((pair) => {
+  const [service = '', name = ''] = pair.split('=');
+  return Object.keys(derived[service as Reader]).map((key) => `${name} ${key}`);
+});
 
 /** References of the forms { secret: { name, items: [{ key }] } } and { name, key }. */
 function read(value: unknown): string[] {
@@ -38,11 +44,13 @@ function read(value: unknown): string[] {
   const named = typeof name === 'string' && typeof key === 'string' ? [`${name} ${key}`] : [];
   return [...mounted, ...named, ...Object.values(value).flatMap(read)];
 }
-const isOurs = (reference: string) => !ofOthers.includes(reference.split(' ')[0] ?? '');
-const users = all(readFileSync(`${folder}/../kafka/users.yaml`, 'utf8'));
-const wanted = new Set([all(await text(process.stdin)), example('postgres.yaml'), users].flatMap(read).filter(isOurs));
-// CloudNativePG refers only to the Secret of an owner: its keys are those of
-// kubernetes.io/basic-auth.
-for (const key of ['username', 'password']) wanted.add(`bank-postgres-owner ${key}`);
+const wanted = new Set(read(documents));
 assert(wanted.size > 20, 'too few Secrets are read: this looks in the wrong places');
-assert.deepEqual([...wanted].sort(), [...made].sort());
+assert.deepEqual([...wanted].sort(), [...new Set([...made, ...ofOthers])].sort());
+for (const { kind, metadata, spec } of documents)
+  if (kind === 'Deployment')
+    for (const reference of read(spec))
+      assert(
+        ofOthers.includes(reference) || reference.startsWith(`${metadata.name} `),
+        `${metadata.name} reads ${reference}, which is not its own`,
+      );

@@ -14,7 +14,7 @@ function setUp() {
   const clock = { now: Date.parse('2026-01-01T00:00:00.000Z') };
   const uses: string[] = [];
   const keys = createApiKeys({
-    pepper,
+    peppers: [pepper],
     environments: ['live'],
     logger: pino({ level: 'silent' }),
     onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`),
@@ -65,9 +65,9 @@ test('a wrong secret, another pepper, a typing error, and other texts are unknow
 test('while the pepper is rotated, keys with the previous one remain valid', () => {
   const [before, after] = [hashApiKey('the pepper before', apiKey), hashApiKey(pepper, apiKey)];
   const rotating = createApiKeys({
-    pepper,
+    peppers: [pepper, 'the pepper before'],
     environments: ['live'],
-    previousPepper: 'the pepper before',
+
     logger: pino({ level: 'silent' }),
     onUse: () => undefined,
     now: () => Date.parse('2026-01-01T00:00:00.000Z'),
@@ -98,7 +98,7 @@ test('a test key works only if the environments include test', () => {
     [['test'], true],
   ] as const) {
     const keys = createApiKeys({
-      pepper,
+      peppers: [pepper],
       environments,
       logger: pino({ level: 'silent' }),
       onUse: () => undefined,

@@ -16,11 +16,10 @@ interface KnownKey {
 }
 
 export interface ApiKeysOptions {
-  pepper: string;
+  /** Keys hashed with any of them are valid. */
+  peppers: readonly string[];
   /** Keys of other environments are treated as unknown. */
   environments: readonly KeyState['environment'][];
-  /** The previous pepper. While it is configured, keys hashed with it remain valid. */
-  previousPepper?: string | undefined;
   logger: Logger;
   /** Called when a key is used, at most once a minute per key. Must not throw. */
   onUse(keyId: string, at: Date): void;
@@ -38,16 +37,15 @@ export const seenWithinMs = 2_000;
 const schema = events['corebanking.api_key.v1'].data;
 
 /** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
-export function createApiKeys({ pepper, environments, previousPepper, logger, onUse, now }: ApiKeysOptions) {
+export function createApiKeys({ peppers, environments, logger, onUse, now }: ApiKeysOptions) {
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   let changes = 0;
   const waiting = new Set<() => void>();
   // The hash to which unknown keys are compared, so that they take as long as known ones.
-  const nobodysHash = hashApiKey(pepper, '');
+  const nobodysHash = hashApiKey(peppers[0] ?? '', '');
 
   // All peppers are always tried, so that the time does not reveal which one matched.
-  const peppers = previousPepper === undefined ? [pepper] : [pepper, previousPepper];
   const isRight = (apiKey: string, hash: string): boolean =>
     peppers.filter((one) => sameHash(hashApiKey(one, apiKey), hash)).length > 0;
 

@@ -74,7 +74,7 @@ export async function testApp(
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
   const apiKeys = createApiKeys({
-    pepper,
+    peppers: [pepper],
     environments: ['live', 'test'],
     logger: silent,
     onUse: () => undefined,

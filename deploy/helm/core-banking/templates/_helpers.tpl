@@ -1,6 +1,6 @@
 {{/*
 Every helper takes a dict: root (the chart's context) and component (gateway, dashboard, ledger, accounts, webhooks,
-migrate-ledger, migrate-accounts, migrate-webhooks, topics, test).
+migrate-ledger, migrate-accounts, migrate-webhooks, topics, secrets, test).
 */}}
 
 {{- define "core-banking.name" -}}
@@ -23,25 +23,34 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{/* How the pods of a component are placed: its own values, and those of all pods. Lists and maps are joined. */}}
+{{- define "core-banking.placing" -}}
+{{- $all := .root.Values.pod -}}
+{{- $own := (index .root.Values .component | default dict).pod | default dict -}}
+{{- $placing := dict "affinity" ($own.affinity | default $all.affinity) "priorityClassName" ($own.priorityClassName | default $all.priorityClassName) "topologySpreadConstraints" ($own.topologySpreadConstraints | default $all.topologySpreadConstraints) "serviceAccount" (deepCopy $all.serviceAccount) -}}
+{{- range $name, $value := $own.serviceAccount }}{{ $_ := set $placing.serviceAccount $name $value }}{{ end -}}
+{{- range $name := list "labels" "annotations" "nodeSelector" }}{{ $_ := set $placing $name (merge dict (index $own $name | default dict) (index $all $name)) }}{{ end -}}
+{{- range $name := list "tolerations" "env" "volumes" "volumeMounts" }}{{ $_ := set $placing $name (concat (index $all $name) (index $own $name | default list)) }}{{ end -}}
+{{ toJson $placing }}
+{{- end }}
+
 {{/* Labels of a pod: its selector labels, then the labels from the values, which the schema prevents from overriding them. */}}
 {{- define "core-banking.podLabels" -}}
-{{- $own := index .root.Values .component | default dict -}}
 {{ include "core-banking.selector" . }}
-{{- with merge dict ($own.podLabels | default dict) .root.Values.podLabels .root.Values.commonLabels }}
+{{- with merge dict (include "core-banking.placing" . | fromJson).labels .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
 {{- define "core-banking.serviceAccount" -}}
-{{- $own := (index .root.Values .component).serviceAccount | default dict -}}
+{{- $own := (include "core-banking.placing" . | fromJson).serviceAccount -}}
 {{ $own.name | default (ternary (include "core-banking.name" .) "default" $own.create) }}
 {{- end }}
 
 {{/* Topology spread constraints. They count only pods of this version, because a rollout is about to remove the others. */}}
 {{- define "core-banking.spread" -}}
-{{- $own := index .root.Values .component | default dict -}}
 {{- $counted := dict "labelSelector" (dict "matchLabels" (include "core-banking.selector" . | fromYaml)) "matchLabelKeys" (list "pod-template-hash") -}}
-{{- range $own.topologySpreadConstraints | default .root.Values.topologySpreadConstraints }}
+{{- range (include "core-banking.placing" . | fromJson).topologySpreadConstraints }}
 - {{ merge dict . $counted | toYaml | nindent 2 | trim }}
 {{- end }}
 {{- end }}
@@ -52,21 +61,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The Secret of a component: its own, or the shared one. */}}
-{{- define "core-banking.secretName" -}}
-{{- $own := index .root.Values .component | default dict -}}
-{{- if hasPrefix "migrate-" .component -}}{{ .root.Values.migrations.existingSecret }}
-{{- else -}}{{ $own.existingSecret | default .root.Values.existingSecret }}
+{{/* The service to which a component belongs: a migration to the service whose schema it makes. */}}
+{{- define "core-banking.service" -}}
+{{ trimPrefix "migrate-" .component }}
 {{- end }}
+
+{{/* The Secret of a service: one that the values name, or the one that the job `secrets` makes. */}}
+{{- define "core-banking.secretName" -}}
+{{- $service := include "core-banking.service" . -}}
+{{- if .root.Values.existingSecret }}{{ replace "{service}" $service .root.Values.existingSecret }}{{ else }}{{ .root.Release.Name }}-{{ $service }}{{ end }}
 {{- end }}
 
 {{/* The services. There is a dashboard if it is configured. */}}
-{{- define "core-banking.hasDashboard" -}}
-{{- if and .Values.dashboard.enabled .Values.dashboard.config.DASHBOARD_CLIENT_ID -}}true{{- end -}}
-{{- end }}
-
 {{- define "core-banking.services" -}}
-{{ concat (list "gateway") (ternary (list "dashboard") list (eq (include "core-banking.hasDashboard" .) "true")) (list "ledger" "accounts" "webhooks") | toJson }}
+{{ concat (list "gateway") (ternary (list "dashboard") list (hasKey .Values.dashboard.config "DASHBOARD_CLIENT_ID")) (list "ledger" "accounts" "webhooks") | toJson }}
 {{- end }}
 
 {{- define "core-banking.usesKafka" -}}
@@ -74,26 +82,46 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
 {{- define "core-banking.usesPostgres" -}}
-{{ if has .component (list "ledger" "accounts" "webhooks" "migrate-ledger" "migrate-accounts" "migrate-webhooks") }}true{{ end }}
+{{ if has (include "core-banking.service" .) (list "ledger" "accounts" "webhooks") }}true{{ end }}
+{{- end }}
+
+{{/* The URL of the database for a user, whose password is in a file. */}}
+{{- define "core-banking.databaseUrl" -}}
+{{- $database := .root.Values.database -}}
+postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.name }}
+{{- if eq .root.Values.mode "production" }}?sslmode=verify-full{{ if .root.Values.trustedCa.postgres.key }}&sslrootcert=/run/core-banking/postgres-ca.crt{{ end }}{{ end }}
 {{- end }}
 
 {{/* Variables that are not secret: the shared ones, overridden by those of this process. */}}
 {{- define "core-banking.config" -}}
-{{- $own := index .root.Values .component | default dict -}}
-{{- $shared := deepCopy .root.Values.config -}}
-{{- /* The dashboard has no brokers. It shares with the gateway what it says about the bank, and the issuer. */ -}}
+{{- $values := .root.Values -}}
+{{- $production := eq $values.mode "production" -}}
+{{- $config := dict "BANK_MODE" $values.mode -}}
+{{- if include "core-banking.usesKafka" . }}
+{{- $_ := set $config "KAFKA_BROKERS" $values.kafka.brokers }}
+{{- if $production }}{{ $_ := set $config "KAFKA_SSL" true }}{{ end }}
+{{- if and $production (not $values.kafkaClientCertificate) }}{{ $_ := set $config "KAFKA_SASL_MECHANISM" "scram-sha-512" }}{{ end }}
+{{- if and $production $values.kafka.existingSecret }}{{ $_ := set $config "KAFKA_SASL_USERNAME" (replace "{service}" .component $values.kafka.user) }}{{ end }}
+{{- end }}
+{{- if and (include "core-banking.usesPostgres" .) $values.database.host }}
+{{- $_ := set $config "DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" (printf "%s_%s" $values.database.name (include "core-banking.service" .)))) }}
+{{- if hasPrefix "migrate-" .component }}{{ $_ := set $config "MIGRATION_DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" $values.database.user)) }}{{ end }}
+{{- end }}
+{{- if eq .component "gateway" }}
+{{- $_ := set $config "SHUTDOWN_DELAY_MS" 8000 }}
+{{- /* Nothing else may connect to a gateway: the network policy admits the Ingress controller and the dashboard. */ -}}
+{{- $_ := set $config "TRUST_PROXY" (ternary "uniquelocal" "none" (ne $values.host "")) }}
+{{- end }}
+{{- /* The dashboard shares with the gateway what it says about the bank, and the issuer. It has no brokers. */ -}}
 {{- if eq .component "dashboard" }}
-{{- $gateway := dict "root" .root "component" "gateway" }}
-{{- $same := pick (deepCopy .root.Values.gateway.config) "JWT_ISSUER" "SHUTDOWN_DELAY_MS" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE" }}
-{{- $shared = mergeOverwrite (pick $shared "NODE_ENV" "LOG_LEVEL") $same (dict "API_URL" (printf "http://%s" (include "core-banking.name" $gateway))) }}
-{{- end -}}
+{{- $config = mergeOverwrite $config (pick $values.config "LOG_LEVEL") (pick $values.gateway.config "JWT_ISSUER" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE") (dict "SHUTDOWN_DELAY_MS" 8000 "API_URL" (printf "http://%s" (include "core-banking.name" (dict "root" .root "component" "gateway")))) }}
+{{- else }}{{ $config = mergeOverwrite $config (deepCopy $values.config) }}
+{{- end }}
 {{- /* Gateways and ledgers have the same days. */ -}}
-{{- if eq .component "ledger" }}{{ $shared = mergeOverwrite $shared (pick (deepCopy .root.Values.gateway.config) "BANK_TIME_ZONE") }}{{ end -}}
-{{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
-{{- /* Nothing of this chart is in front of the gateways then. The schema requires their proxies otherwise. */ -}}
-{{- if and (eq .component "gateway") (not .root.Values.ingress.enabled) (not .root.Values.gatewayApi.enabled) (not (hasKey $config "TRUST_PROXY")) }}{{ $_ := set $config "TRUST_PROXY" "none" }}{{ end -}}
-{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" .root.Values.topics.eventsCompression }}{{ end -}}
-{{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
+{{- if eq .component "ledger" }}{{ $config = mergeOverwrite $config (pick $values.gateway.config "BANK_TIME_ZONE") }}{{ end }}
+{{- $config = mergeOverwrite $config ((index $values .component | default dict).config | default dict | deepCopy) }}
+{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" $values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" $values.topics.eventsCompression }}{{ end }}
+{{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" $values.topics.eventsRetentionDays }}{{ end }}
 {{- range $name, $value := $config }}
 {{- if not (kindIs "invalid" $value) }}
 {{ $name }}: {{ (kindIs "float64" $value | ternary (int64 $value) $value) | toString | quote }}
@@ -101,67 +129,67 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* Secret variables of a component, with the key of its Secret. Each is read from a file. */}}
+{{/* Secret variables of a component, each with the Secret and the key from which it is mounted as a file. */}}
 {{- define "core-banking.secrets" -}}
-{{- $config := include "core-banking.config" . | fromYaml -}}
-{{- if eq .component "dashboard" }}
-DASHBOARD_CLIENT_SECRET: DASHBOARD_CLIENT_SECRET
-SESSION_SECRET: SESSION_SECRET
-{{- else if eq .component "gateway" }}
-API_KEY_PEPPER: API_KEY_PEPPER
-{{- if .root.Values.previousApiKeyPepper }}
-API_KEY_PEPPER_PREVIOUS: API_KEY_PEPPER_PREVIOUS
+{{- $values := .root.Values -}}
+{{- $service := include "core-banking.service" . -}}
+{{- $all := dict
+  "gateway" (list "API_KEY_PEPPER" "API_KEY_PUBLIC_KEYS" "GATEWAY_MAC_KEYS" "WEBHOOK_SECRET_KEYS")
+  "dashboard" (list "SESSION_SECRET")
+  "ledger" (list "GATEWAY_MAC_KEYS" "ACCOUNTS_MAC_KEYS" "LEDGER_MAC_KEYS")
+  "accounts" (list "API_KEY_SIGNING_KEY" "GATEWAY_MAC_KEYS" "ACCOUNTS_MAC_KEYS" "LEDGER_MAC_KEYS" "WEBHOOKS_MAC_KEYS")
+  "webhooks" (list "GATEWAY_MAC_KEYS" "ACCOUNTS_MAC_KEYS" "WEBHOOKS_MAC_KEYS" "WEBHOOK_SECRET_KEYS") -}}
+{{- $secrets := dict -}}
+{{- $own := include "core-banking.secretName" . -}}
+{{- range index $all .component | default list }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end -}}
+{{- if eq .component "dashboard" }}{{ $_ := set $secrets "DASHBOARD_CLIENT_SECRET" (dict "name" ($values.dashboard.existingSecret | default $own) "key" "DASHBOARD_CLIENT_SECRET") }}{{ end -}}
+{{- if include "core-banking.usesPostgres" . }}
+{{- $variable := ternary "DATABASE_PASSWORD" "DATABASE_URL" (ne $values.database.host "") -}}
+{{- /* A shared Secret has one of each service. */ -}}
+{{- $_ := set $secrets $variable (dict "name" $own "key" (ternary (printf "%s_%s" (upper $service) $variable) $variable (ne $values.existingSecret ""))) }}
+{{- if hasPrefix "migrate-" .component }}
+{{- if $values.database.host }}{{ $_ := set $secrets "MIGRATION_DATABASE_PASSWORD" (dict "name" $values.database.existingSecret "key" "password") }}
+{{- else }}{{ $_ := set $secrets "MIGRATION_DATABASE_URL" (dict "name" $values.migrations.existingSecret "key" "MIGRATION_DATABASE_URL") }}{{ end }}
 {{- end }}
-GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
-API_KEY_PUBLIC_KEYS: API_KEY_PUBLIC_KEYS
-WEBHOOK_SECRET_KEYS: WEBHOOK_SECRET_KEYS
-{{- else if eq .component "ledger" }}
-DATABASE_URL: LEDGER_DATABASE_URL
-GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
-ACCOUNTS_MAC_KEYS: ACCOUNTS_MAC_KEYS
-LEDGER_MAC_KEYS: LEDGER_MAC_KEYS
-{{- else if eq .component "accounts" }}
-DATABASE_URL: ACCOUNTS_DATABASE_URL
-API_KEY_SIGNING_KEY: API_KEY_SIGNING_KEY
-GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
-ACCOUNTS_MAC_KEYS: ACCOUNTS_MAC_KEYS
-LEDGER_MAC_KEYS: LEDGER_MAC_KEYS
-WEBHOOKS_MAC_KEYS: WEBHOOKS_MAC_KEYS
-{{- else if eq .component "webhooks" }}
-DATABASE_URL: WEBHOOKS_DATABASE_URL
-GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
-ACCOUNTS_MAC_KEYS: ACCOUNTS_MAC_KEYS
-WEBHOOKS_MAC_KEYS: WEBHOOKS_MAC_KEYS
-WEBHOOK_SECRET_KEYS: WEBHOOK_SECRET_KEYS
-{{- else if eq .component "migrate-ledger" }}
-MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
-SERVICE_ROLE_PASSWORD: LEDGER_ROLE_PASSWORD
-{{- else if eq .component "migrate-accounts" }}
-MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
-SERVICE_ROLE_PASSWORD: ACCOUNTS_ROLE_PASSWORD
-{{- else if eq .component "migrate-webhooks" }}
-MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
-SERVICE_ROLE_PASSWORD: WEBHOOKS_ROLE_PASSWORD
 {{- end }}
 {{- if include "core-banking.usesKafka" . }}
-{{- if $config.KAFKA_SASL_MECHANISM }}
-KAFKA_SASL_USERNAME: KAFKA_SASL_USERNAME
-KAFKA_SASL_PASSWORD: KAFKA_SASL_PASSWORD
+{{- if (include "core-banking.config" . | fromYaml).KAFKA_SASL_MECHANISM }}
+{{- if $values.kafka.existingSecret }}{{ $_ := set $secrets "KAFKA_SASL_PASSWORD" (dict "name" (replace "{service}" .component $values.kafka.existingSecret) "key" "password") }}
+{{- else }}{{ range list "KAFKA_SASL_USERNAME" "KAFKA_SASL_PASSWORD" }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end }}{{ end }}
 {{- end }}
-{{- if .root.Values.kafkaClientCertificate }}
-KAFKA_SSL_CERT: KAFKA_SSL_CERT
-KAFKA_SSL_KEY: KAFKA_SSL_KEY
+{{- if $values.kafkaClientCertificate }}{{ range list "KAFKA_SSL_CERT" "KAFKA_SSL_KEY" }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end }}{{ end }}
 {{- end }}
+{{- if and $values.collectorHeaders (has .component (list "gateway" "ledger" "accounts" "webhooks")) }}{{ $_ := set $secrets "OTEL_EXPORTER_OTLP_HEADERS" (dict "name" $own "key" "OTEL_EXPORTER_OTLP_HEADERS") }}{{ end }}
+{{- toYaml $secrets }}
 {{- end }}
-{{- if and .root.Values.collectorHeaders (has .component (without (include "core-banking.services" .root | fromJsonArray) "dashboard")) }}
-OTEL_EXPORTER_OTLP_HEADERS: OTEL_EXPORTER_OTLP_HEADERS
+
+{{/*
+A checksum of a component's secrets as they are in the cluster, so that changed ones replace its pods. Those that the job
+`secrets` makes change with the master key only, which counts unless it is the first one.
+*/}}
+{{- define "core-banking.secretsSum" -}}
+{{- $root := .root -}}
+{{- $made := not $root.Values.existingSecret -}}
+{{- $own := include "core-banking.secretName" . -}}
+{{- $found := list -}}
+{{- range $variable, $from := include "core-banking.secrets" . | fromYaml }}
+{{- if not (and $made (eq $from.name $own)) }}{{ $found = append $found (dig "data" $from.key "" (lookup "v1" "Secret" $root.Release.Namespace $from.name)) }}{{ end }}
 {{- end }}
+{{- $master := lookup "v1" "Secret" $root.Release.Namespace (include "core-banking.master" $root) }}
+{{- $keys := dig "data" "MASTER_KEYS" "" $master | b64dec }}
+{{- if and $made $keys (ne (sha256sum $keys) (dig "metadata" "annotations" "core-banking/first" "" $master)) }}{{ $found = append $found $keys }}{{ end }}
+{{- toJson $found | sha256sum }}
+{{- end }}
+
+{{/* The Secret with the master key. */}}
+{{- define "core-banking.master" -}}
+{{ .Release.Name }}-master
 {{- end }}
 
 {{/* Settings common to all pods: no token, no privileges, and secrets and CAs in one read-only folder. */}}
 {{- define "core-banking.pod" -}}
-{{- $own := index .root.Values .component | default dict -}}
-automountServiceAccountToken: false
+{{- $placing := include "core-banking.placing" . | fromJson -}}
+automountServiceAccountToken: {{ eq .component "secrets" }}
 # Otherwise a Service named PORT or KAFKA_SSL could set a variable.
 enableServiceLinks: false
 securityContext:
@@ -173,20 +201,20 @@ securityContext:
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with merge dict ($own.nodeSelector | default dict) .root.Values.nodeSelector }}
+{{- with $placing.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with concat .root.Values.tolerations ($own.tolerations | default list) }}
+{{- with $placing.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $own.affinity | default .root.Values.affinity }}
+{{- with $placing.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $own.priorityClassName | default .root.Values.priorityClassName }}
+{{- with $placing.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
 volumes:
-  {{- with concat .root.Values.extraVolumes ($own.extraVolumes | default list) }}
+  {{- with $placing.volumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
   - name: tmp
@@ -195,13 +223,8 @@ volumes:
     projected:
       defaultMode: 0440
       sources:
-        {{- with include "core-banking.secrets" . | fromYaml }}
-        - secret:
-            name: {{ include "core-banking.secretName" $ }}
-            items:
-              {{- range $variable, $key := . }}
-              - { key: {{ $key }}, path: {{ $variable }} }
-              {{- end }}
+        {{- range $variable, $from := include "core-banking.secrets" . | fromYaml }}
+        - secret: { name: {{ $from.name }}, items: [{ key: {{ $from.key }}, path: {{ $variable }} }] }
         {{- end }}
         {{- include "core-banking.ca" (dict "ca" .root.Values.trustedCa.kafka "path" "kafka-ca.crt" "if" (include "core-banking.usesKafka" .)) | nindent 8 }}
         {{- include "core-banking.ca" (dict "ca" .root.Values.trustedCa.postgres "path" "postgres-ca.crt" "if" (include "core-banking.usesPostgres" .)) | nindent 8 }}
@@ -218,7 +241,6 @@ volumes:
 
 {{/* Settings common to all containers. */}}
 {{- define "core-banking.container" -}}
-{{- $own := index .root.Values .component | default dict -}}
 image: {{ include "core-banking.image" . }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
@@ -228,23 +250,22 @@ securityContext:
 volumeMounts:
   - { name: tmp, mountPath: /tmp }
   - { name: files, mountPath: /run/core-banking, readOnly: true }
-  {{- with concat .root.Values.extraVolumeMounts ($own.extraVolumeMounts | default list) }}
+  {{- with (include "core-banking.placing" . | fromJson).volumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
 {{/* Paths of the secrets, the instance name, and extraEnv. */}}
 {{- define "core-banking.env" -}}
-{{- $own := index .root.Values .component | default dict -}}
 - name: INSTANCE
   valueFrom: { fieldRef: { fieldPath: metadata.name } }
-{{- range $variable, $key := include "core-banking.secrets" . | fromYaml }}
+{{- range $variable, $from := include "core-banking.secrets" . | fromYaml }}
 - { name: {{ $variable }}_FILE, value: /run/core-banking/{{ $variable }} }
 {{- end }}
 {{- if and (include "core-banking.usesKafka" .) .root.Values.trustedCa.kafka.key }}
 - { name: KAFKA_SSL_CA_FILE, value: /run/core-banking/kafka-ca.crt }
 {{- end }}
-{{- with concat .root.Values.extraEnv ($own.extraEnv | default list) }}
+{{- with (include "core-banking.placing" . | fromJson).env }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
