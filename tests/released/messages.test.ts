@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type EventType, events } from '#libs/contracts/events.ts';
-import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
+import { type MessageName, messages, messageType, notYetSent } from '#libs/contracts/messages.ts';
 import { topics } from '#libs/contracts/topics.ts';
+import { type MessageSchemas, messageSchemas, type Schema, unread } from './readable.ts';
 import { decode, readRecording, readText, releases } from './recording.ts';
 
 /** Messages of each release mean the same today, so that a new version can read what an old one has left in the topics. */
@@ -9,6 +10,9 @@ const names = Object.keys(messages) as MessageName[];
 
 /** Messages and events that the last release does not have. */
 const addedSince: (MessageName | EventType)[] = [];
+
+/** What the last release does not know, and may ignore without harm, as `unread` says it. */
+const harmless: string[] = [];
 
 describe.each(releases)('release %s', (release) => {
   const { messages: recorded, ...reader } = readRecording(release);
@@ -49,6 +53,41 @@ describe('the last release', () => {
       asked.has(messageType(name)) && !messages[name].result.safeParse(null).success;
     expect(names.filter((name) => replied(name) && !answered.has(name))).toEqual([]);
     expect(Object.keys(events).filter((type) => !types.has(type) && !added.has(type))).toEqual([]);
+  });
+
+  const then = JSON.parse(readText(last, 'schemas.json.gz')) as MessageSchemas;
+  const now = messageSchemas();
+  const common = Object.keys(now).filter((name) => name in then);
+
+  it('reads all that this version sends: others wait in notYetSent until it is the release before', () => {
+    expect(Object.keys(now).filter((name) => !(name in then))).toEqual([...notYetSent]);
+    const refused = common.flatMap((name) =>
+      (['data', 'result'] as const).flatMap((part) =>
+        unread(then[name]?.[part] ?? {}, now[name]?.[part] ?? {}, `${name}.${part}`),
+      ),
+    );
+    expect(refused.filter((line) => !harmless.includes(line))).toEqual([]);
+    expect(common.length).toBeGreaterThan(90);
+  });
+
+  const rule = { type: 'string', maxLength: 9 };
+  const order = { enum: ['asc', 'desc'] };
+  const rows = { type: 'array', items: { type: 'integer' } };
+  const before = { type: 'object', properties: { amount: rule, order, rows }, required: ['amount'] };
+  it.each<[string, Schema, string[]]>([
+    ['nothing', {}, []],
+    ['a description', { properties: { amount: { ...rule, description: 'x' } } }, []],
+    ['an optional field less', { properties: { amount: rule, rows } }, []],
+    ['a value less', { properties: { order: { enum: ['asc'] } } }, []],
+    ['a field that is always sent now', { required: ['amount', 'order'] }, []],
+    ['a new field', { properties: { day: {} } }, ['m.day: it does not know this field']],
+    ['a field that may be missing now', { required: [] }, ['m.amount: it requires this field']],
+    ['a new value', { properties: { order: { enum: ['asc', 'any'] } } }, ['m.order: it does not know the value any']],
+    ['any value', { properties: { order: {} } }, ['m.order: its rule is another one']],
+    ['a longer text', { properties: { amount: { ...rule, maxLength: 10 } } }, ['m.amount: its rule is another one']],
+    ['other items', { properties: { rows: { ...rows, items: {} } } }, ['m.rows[]: its rule is another one']],
+  ])('%s: what the release would not understand is found', (_, change, found) => {
+    expect(unread(before, { ...before, ...change }, 'm')).toEqual(found);
   });
 
   it('has topics with the settings of today, or topics were added', () => {

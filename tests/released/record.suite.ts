@@ -18,6 +18,7 @@ import { newKey } from '../support/client.ts';
 import { readTopics } from '../support/kafka.ts';
 import { staffEnv } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
+import { messageSchemas } from './readable.ts';
 import { decode, folderOf, type Recorded, readAnswer } from './recording.ts';
 import { type Asked, useEverything } from './story.ts';
 
@@ -52,6 +53,7 @@ it(`records release ${release}`, async () => {
       .join(''),
   );
   write('topics.json', asJson(topics));
+  write('schemas.json.gz', gzipSync(JSON.stringify(messageSchemas()), { level: 9 }));
   const asked = await useEverything(world, api);
   const answers: Asked[] = [];
   for (const one of asked) {

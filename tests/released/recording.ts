@@ -18,7 +18,8 @@ import type { Asked } from './story.ts';
  * - dump.sql.gz: a database with every kind of row;
  * - messages.json.gz: a message of each type from each topic, with what it meant;
  * - answers.json: what the API answered on that database, to a key of that bank;
- * - topics.json: the settings of the topics.
+ * - topics.json: the settings of the topics;
+ * - schemas.json.gz: the schemas of the messages that it reads.
  */
 
 /** A message, and what its reader made of it. */

@@ -191,8 +191,9 @@ export async function useEverything(world: World, api: Api): Promise<Asked[]> {
   const large = () => asked('/transactions', post(savings, 'Deposit', 2_000, { description: 'large' }));
   const [approved, rejected, waiting] = [await large(), await large(), await large()];
   const approve = (id: string) => made(bob, `/admin/approvals/${id}/approval`, {}, 200);
-  // The ledger refuses this opening, because it needs an approval.
-  await asked('/accounts', { client_id: company, account_type: 'Savings', currency: 'USD', initial_deposit: 2_000 });
+  // Only the ledger knows what alice posted today: it refuses this opening, which needs an approval.
+  await made(alice, '/transactions', post(savings, 'Deposit', 600));
+  await asked('/accounts', { client_id: company, account_type: 'Savings', currency: 'USD', initial_deposit: 600 });
   await approve(approved);
   await made(bob, `/admin/approvals/${rejected}/rejection`, { reason: 'no receipt' }, 200);
   const keyBody = { name: 'by four eyes', scopes: ['transactions:write'] };

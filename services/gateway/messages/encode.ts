@@ -1,6 +1,6 @@
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bucketForKey } from '#libs/contracts/ids.ts';
-import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
+import { type MessageName, messages, messageType, notYetSent } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { apartMs } from '#libs/service/clock.ts';
@@ -60,6 +60,7 @@ function toMessage(
   topic: string,
   deadline: string | undefined,
 ): OutgoingMessage {
+  if (notYetSent.has(name)) throw new TypeError(`${name} is sent only from the next release on`);
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
     message_id: id,
