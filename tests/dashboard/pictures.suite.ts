@@ -50,7 +50,7 @@ describe('pictures of the dashboard', () => {
     for (const [name, user, path] of [
       ['home', 'manager', ''],
       ['account', 'officer', `/accounts/${account.account_id}`],
-      ['transaction', 'officer', `/transactions/${transaction.transaction_id}`],
+      ['transaction', 'auditor', `/transactions/${transaction.transaction_id}`],
       ['api-keys', 'admin', '/api-keys/new?preset=payments'],
     ] as const) {
       const { page, complaints } = await as(user);

@@ -35,6 +35,7 @@ import {
   technical,
   totalText,
 } from '../html/show.ts';
+import { showEmail } from './client-views.ts';
 import { kindsFor, showReversed } from './counter-instructions.ts';
 import { counterActions } from './counter-views.ts';
 import type { Announced } from './needs-approval.ts';
@@ -226,7 +227,7 @@ const properties = ({ account, owner, lastChange, limits }: OwnedAccount): Html 
   html`${facts([
     ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
     ['Phone', owner?.contact_number],
-    ['E-mail', owner?.email],
+    ['E-mail', owner && showEmail(owner)],
     ['Limits', limits],
   ])}${technical([
     ['Id', idText(account.account_id)],

@@ -1,5 +1,5 @@
 import { type Client, clientName } from '#libs/contracts/clients.ts';
-import { type Html, html } from '#libs/service/html.ts';
+import { type Html, html, trusted } from '#libs/service/html.ts';
 import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
@@ -25,13 +25,19 @@ const url = '/admin/ui/clients';
 export const showAddress = ({ address }: Client): Html | null =>
   address === null ? null : html`<span class="lines">${address}</span>`;
 
+/** An address that is too long for its line is broken before its @. */
+export const showEmail = ({ email }: Pick<Client, 'email'>): Html => {
+  const at = email.lastIndexOf('@');
+  return html`${email.slice(0, at)}${trusted('<wbr>')}${email.slice(at)}`;
+};
+
 export function clientTable(rows: readonly Client[], sort: Sorting): Html {
   return table<Client>(
     'Clients',
     [
       { title: 'Name', show: (row) => html`<strong class="name">${idLink(row.client_id, clientName(row))}</strong>` },
       { title: 'Phone', show: (row) => row.contact_number },
-      { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
+      { title: 'E-mail', show: (row) => html`<span class="text">${showEmail(row)}</span>` },
       { title: 'Type', show: (row) => row.client_type },
       { title: 'Since', sort, isMinor: true, show: (row) => showDay(row.created_at) },
     ],
@@ -49,7 +55,7 @@ export function clientFacts(client: Client, { scopes }: Person): Html {
   return html`${facts([
     ['Registration number', !isRetail && client.registration_number],
     ['Phone', client.contact_number],
-    ['E-mail', client.email],
+    ['E-mail', showEmail(client)],
     ['Address', showAddress(client)],
     ['USSD phone', isRetail && client.ussd_phone_number],
     ['USSD', isRetail && client.ussd_status],

@@ -695,7 +695,7 @@ describe('the first page', () => {
     answers['search_records'] = ok([hit('client', ids.client)]);
     const { body } = await made.signedIn(teller).get(`${url}?q=x`);
     expect(visibleText(body)).toMatch(
-      /SAV-1 x \S+ Savings Active 900\.50 USD LOA-2 x \S+ Loan Active 300\.00 USD SAV-1 x \S+ Savings Frozen request of the customer: lost &lt;card&gt; 900\.50 USD/,
+      /SAV-1 x \S+ Savings Active 900\.50 USD available LOA-2 x \S+ Loan Active 300\.00 USD owed SAV-1 x \S+ Savings Frozen request of the customer: lost &lt;card&gt; 900\.50 USD available/,
     );
   });
 });

@@ -41,7 +41,7 @@ export function addStatement(app: FastifyInstance): void {
     return {
       title: `Statement of account ${statement.account_number}`,
       ...(owned && { heading: accountHeading(owned) }),
-      content: html`${owned && accountLine(owned.account)}${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}${camtForm(here, period, bankDay(visit.now))}
+      content: html`${owned && accountLine(owned.account)}${accountParts(statement.account_id, '/statement', visit.person)}<div class="toolbar">${periodForm(here, period, bankDay(visit.now))}${copies(here, statement, period)}</div>${camtForm(here, period, bankDay(visit.now))}
 ${document({ ...statement, entries }, period, owned?.owner)}${isCut && notice('warning', html`These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.`)}
 <p class="quiet">Made ${showTime(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };

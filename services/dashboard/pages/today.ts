@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/operations.ts';
 import type { CashDays, PostingTotals } from '#libs/contracts/statistics.ts';
-import { bankDay, moneyText, numberText, startOfDay, timeText } from '#libs/service/formats.ts';
+import { bankDay, dayText, moneyText, numberText, startOfDay, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { addPage, type PageRequest } from '../html/frame.ts';
@@ -213,6 +213,7 @@ export function addHome(app: FastifyInstance): void {
       seesBooks && html`${loaded('today', url, 'The day so far')}${loaded('cash-days', cashUrl, 'Cash by day')}`,
     ];
     return {
+      ...((isClerk || seesBooks) && { heading: html`${dayText(bankDay(visit.now))}` }),
       content: html`${isClerk && startForm('')}${scopes.has('approvals:write') ? parts.reverse() : parts}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 ${

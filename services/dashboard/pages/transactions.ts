@@ -230,7 +230,11 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
   return table<TimelineEvent>(
     'Events',
     [
-      { title: 'Event', show: (row) => html`<span class="wide">${row.type}</span>` },
+      {
+        title: 'Event',
+        show: (row) =>
+          html`<span class="wide">${row.type.split('.').map((part, i) => html`${i > 0 && html`.<wbr>`}${part}`)}</span>`,
+      },
       { title: 'ce_id', show: (row) => html`<code class="long">${row.ce_id}</code>` },
       { title: 'Topic', show: (row) => row.topic },
       { title: 'State', show: ({ state }) => pill(state, state === 'not_kept' ? 'no longer kept' : state) },
