@@ -80,7 +80,7 @@ export function consumerGroups(
   return (
     name: string,
     topics: readonly TopicName[],
-    options: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch'>,
+    options: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch' | 'fill'>,
   ): Consumer => {
     const prefixed = topics.map((topic) => topicName(prefix, topic));
     return new Consumer(kafka, { groupId: prefix + name, topics: prefixed, sessionTimeoutMs, logger, ...options });

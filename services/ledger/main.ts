@@ -3,6 +3,7 @@ import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { loadConfig } from '#libs/service/config.ts';
+import { cpuMeter } from '#libs/service/cpu-meter.ts';
 import { calendarIn } from '#libs/service/days.ts';
 import { firstFailure } from '#libs/service/faults.ts';
 import { measurePools, onDuty } from '#libs/service/measures.ts';
@@ -17,7 +18,7 @@ import { createCloser } from './closings/closer.ts';
 import { checkZone } from './closings/zone.ts';
 import { ledgerConfig } from './config.ts';
 import { setCalendar } from './domain/calendar.ts';
-import { measureBooks, observeBatches } from './measure.ts';
+import { measureBooks, measurePartitions, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
@@ -26,6 +27,8 @@ import { ofBooks } from './verify/verify-books.ts';
 
 /** Single commands are considered to be arriving if the last one is not older than this, in ms. */
 const recentMs = 1_000;
+/** How long a ledger must be busy before another one helps it (docs/decisions/0069). */
+const busyWindowMs = 10_000;
 const queryConcurrency = 4;
 /**
  * The minimum time between the starts of batches with more than one command that are not full, once the ledger is busy for
@@ -108,7 +111,9 @@ run('ledger', async (context) => {
   const pace = { full: config.BATCH_MAX, ms: paceMs };
   const singles = ledgerCommands({ ...writing, pace, partitions: () => assignedPartitions(consumers.commands) });
   let singlesAt = -Infinity;
-  const hasSingles = () => performance.now() - singlesAt < recentMs;
+  // A hot spare does not see whether single commands arrive, and assumes that they do.
+  const isSpare = () => assignedPartitions(consumers.commands).length === 0;
+  const hasSingles = () => isSpare() || performance.now() - singlesAt < recentMs;
   const callersBatches = ledgerBatches({
     ...writing,
     hasSingles,
@@ -119,13 +124,16 @@ run('ledger', async (context) => {
     return singles.handle(messages);
   };
   const group = consumerGroups(kafka, config, logger);
+  // The relay's holder posts only while one thread is enough for both, or if all others are busy.
+  const fill = { busy: cpuMeter(busyWindowMs), keeps: isOnDuty };
   // Separate groups, so that reads do not wait behind writes, and single commands do not wait behind batches.
   const consumers = {
-    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX }),
+    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX, fill }),
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
     queries: group('ledger-queries', ['ledger.queries'], { handle: queries.handle, concurrency: queryConcurrency }),
   };
   const execution = { health: () => firstFailure(singles.health(), callersBatches.health(), queries.health()) };
+  measurePartitions(metrics, () => assignedPartitions(consumers.commands).length);
   measurePools(metrics, { writes, reads, searches });
   measureBooks(onDuty(metrics, isOnDuty), reads);
 

@@ -44,6 +44,11 @@ export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): 
   };
 }
 
+export function measurePartitions(metrics: Gauges, count: () => number): void {
+  const help = 'Partitions of ledger.commands that this process executes; 0 in a hot spare';
+  metrics.gauge('command_partitions', help, async () => count());
+}
+
 /** Reading all balances takes some tenths of a second for a million accounts. */
 const balancesEveryMs = 60_000;
 const askedOnceMs = 1_000;

@@ -11,7 +11,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import { measureBacklogs, observeHandled } from '#services/accounts/measure.ts';
 import { createDashboardMetrics } from '#services/dashboard/metrics.ts';
 import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/gateway-metrics.ts';
-import { measureBooks, observeBatches } from '#services/ledger/measure.ts';
+import { measureBooks, measurePartitions, observeBatches } from '#services/ledger/measure.ts';
 import { countWork, measureDeliveries } from '#services/webhooks/measure.ts';
 
 /** A placeholder for objects of which nothing is read, because nothing scrapes the metrics here. */
@@ -35,6 +35,7 @@ const services: Record<string, (metrics: Metrics) => void> = {
     shared(metrics);
     observeBatches(metrics, undefined);
     measureBooks(metrics, nobody);
+    measurePartitions(metrics, nobody);
   },
   accounts(metrics) {
     shared(metrics);

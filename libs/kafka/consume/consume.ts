@@ -4,6 +4,7 @@ import { partitionCounts } from '../topics.ts';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
 import { type ConsumerSession, type Group, heartbeatMs, openSession } from './consumer-session.ts';
 import { type Assignment, type Handle, MessagePool } from './message-pool.ts';
+import { type FillOptions, Spares } from './spares.ts';
 
 export type { ReceivedMessage } from '../received-message.ts';
 
@@ -30,6 +31,11 @@ export interface ConsumeOptions {
   fromBeginning?: boolean;
   /** After this time without a heartbeat, other members take over the partitions. Default 6 s. */
   sessionTimeoutMs?: number;
+  /**
+   * Lets as few members as possible work, and the others be hot spares (filling.ts). Default: all work. For groups with one
+   * topic.
+   */
+  fill?: FillOptions;
 }
 
 const firstBackoffMs = 100;
@@ -48,6 +54,7 @@ export class Consumer {
   readonly #kafka: KafkaClient;
   readonly #group: Group;
   readonly #pool: MessagePool;
+  readonly #spares: Spares | undefined;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
   readonly #firstJoin = Promise.withResolvers<void>();
@@ -66,8 +73,9 @@ export class Consumer {
     const { groupId, topics, handle, maxBatch = 500, concurrency = 1 } = options;
     const { fromBeginning = true, sessionTimeoutMs = 6_000 } = options;
     this.#kafka = kafka;
-    this.#group = { groupId, topics, fromBeginning, sessionTimeoutMs };
     this.#logger = options.logger.child({ group: groupId });
+    if (options.fill) this.#spares = new Spares(kafka, groupId, options.fill, this.#logger);
+    this.#group = { groupId, topics, fromBeginning, sessionTimeoutMs, spares: this.#spares };
     this.#pool = new MessagePool({
       handle,
       maxBatch,
@@ -97,8 +105,9 @@ export class Consumer {
     await this.#session?.leave();
   }
 
-  /** Reports whether this member has all partitions, which then nobody else would get. */
+  /** Reports whether this member has all partitions and nobody else would get them. */
   isAlone(): boolean {
+    if ((this.#spares?.members?.length ?? 0) > 1) return false;
     const assigned = this.assigned().reduce((sum, { partitions }) => sum + partitions.length, 0);
     return assigned > 0 && assigned === this.#partitions;
   }
@@ -191,6 +200,7 @@ export class Consumer {
     const silentMs = (): number => performance.now() - Math.max(this.#lastSign, begunAt);
     while (!over.aborted) {
       await pause(sessionTimeoutMs / 2, over);
+      if (!over.aborted && this.#spares?.wantsRebalance()) await this.#pool.rejoin();
       if (silentMs() > sessionTimeoutMs && !over.aborted) await this.#countPartitions().catch(() => undefined);
       const isReachable = performance.now() - this.#lastAway > 2 * sessionTimeoutMs;
       if (isReachable && silentMs() > patienceMs)

@@ -3,6 +3,7 @@ import type { KafkaClient } from '../client.ts';
 import { withTimeout } from '../wait.ts';
 import type { BatchPayload } from './fetched-messages.ts';
 import type { MessagePool } from './message-pool.ts';
+import type { Spares } from './spares.ts';
 
 /** A consumer group and what its members read. */
 export interface Group {
@@ -10,6 +11,7 @@ export interface Group {
   topics: string[];
   fromBeginning: boolean;
   sessionTimeoutMs: number;
+  spares: Spares | undefined;
 }
 
 /** One kafkajs consumer, from its connection until it ends. */
@@ -48,7 +50,7 @@ export function heartbeatMs(sessionTimeoutMs: number): number {
  */
 export function openSession(
   kafka: KafkaClient,
-  { groupId, topics, fromBeginning, sessionTimeoutMs }: Group,
+  { groupId, topics, fromBeginning, sessionTimeoutMs, spares }: Group,
   partitions: number,
   pool: MessagePool,
   logger: Logger,
@@ -66,6 +68,7 @@ export function openSession(
     minBytes: 1,
     // There are no transactional producers, so waiting for the last stable offset would gain nothing.
     readUncommitted: true,
+    ...(spares ? { partitionAssigners: spares.assigners() } : {}),
   });
   const joined = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<Error>();
@@ -80,6 +83,7 @@ export function openSession(
   const end = (reason: Error): void => {
     lose(false);
     over = true;
+    spares?.left();
     void close(0);
     ended.resolve(reason);
   };
@@ -108,13 +112,14 @@ export function openSession(
     logger.info('the consumer group is rebalancing');
     lose(true);
   });
-  client.on(GROUP_JOIN, ({ payload: { memberAssignment, duration } }) => {
+  client.on(GROUP_JOIN, ({ payload: { memberId, memberAssignment, duration } }) => {
     if (over) return;
     onSign();
     const assignment = Object.entries(memberAssignment).map(([topic, assigned]) => ({ topic, partitions: assigned }));
     logger.info({ assignment, took_ms: duration }, 'joined the consumer group');
     lose(false);
     pool.join(assignment);
+    spares?.joined(memberId, Object.values(memberAssignment).flat());
     joined.resolve();
   });
   // kafkajs stops permanently after an error that it considers final (kafkajs issues 1441, 558, 1299).
@@ -136,6 +141,7 @@ export function openSession(
   const leave = async (timeoutMs = leaveTimeoutMs): Promise<void> => {
     if (over) return;
     over = true;
+    spares?.left();
     const closed = close(Math.min(timeoutMs, leaveTimeoutMs));
     // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
     gate.cutFetches();

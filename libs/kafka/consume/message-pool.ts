@@ -120,6 +120,19 @@ export class MessagePool {
     await withTimeout(this.#commit(this.#generation), lastCommitTimeoutMs, 'committing').catch(() => undefined);
   }
 
+  /**
+   * Gives the assignment up as if the group was rebalancing, so that kafkajs joins again, at the latest with the next message.
+   * The broker then rebalances if what this member announces has changed.
+   */
+  rejoin(): Promise<void> {
+    const generation = this.#generation;
+    if (generation.lost || this.#stopping) return Promise.resolve();
+    return this.#handOver(
+      generation,
+      Object.assign(new Error('rebalancing on request'), { type: 'REBALANCE_IN_PROGRESS' }),
+    );
+  }
+
   /** Waits for one turn of the event loop, so that all partitions of a fetch form one batch. */
   #schedule(): void {
     if (this.#scheduled) return;

@@ -9,7 +9,7 @@ import { quantile } from '../../support/load.ts';
 import type { Evidence } from '../evidence.ts';
 import { decides, errorCode, isDone, minorUnits, type Operation } from '../journal.ts';
 import { type Bench, type Row, Skipped } from '../row.ts';
-import { killAndStart } from './kills.ts';
+import { killAndStart, workingLedger } from './kills.ts';
 
 /** Days that are closed while postings are dated for them. */
 const killings = 4;
@@ -29,7 +29,7 @@ const killInClosing: Row = {
   touches: ['ledger'],
   recoveryMs: 5000,
   async inject(bench) {
-    const { cluster, random } = bench;
+    const { random } = bench;
     closed = [];
     let goneAt = performance.now();
     await beside(bench, [0, 300], async (dateFor) => {
@@ -39,7 +39,7 @@ const killInClosing: Row = {
         const closing = close(bench, date);
         closing.catch(() => undefined);
         await sleep(random.int(0, 200));
-        goneAt = await killAndStart(cluster.node(random.pick(['ledger', 'ledger-2'])), bench);
+        goneAt = await killAndStart(await workingLedger(bench), bench);
         await closing;
       }
     });

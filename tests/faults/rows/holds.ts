@@ -3,7 +3,7 @@ import { eventually } from '../../support/eventually.ts';
 import { done, minorUnits, type Operation, openedAccount, placedHold } from '../journal.ts';
 import type { Random } from '../random.ts';
 import type { Bench, Row } from '../row.ts';
-import { killAndStart } from './kills.ts';
+import { killAndStart, workingLedger } from './kills.ts';
 
 const holders = 8;
 const killings = 4;
@@ -31,7 +31,7 @@ const holds: Row = {
   touches: ['ledger'],
   recoveryMs: 5000,
   async inject(bench) {
-    const { cluster, random, load } = bench;
+    const { random, load } = bench;
     const openings = await Promise.all(
       Array.from({ length: holders }, async () => finish(bench, load.opening(opened))),
     );
@@ -44,7 +44,7 @@ const holds: Row = {
     let goneAt = performance.now();
     for (let kill = 0; kill < killings; kill++) {
       await sleep(random.int(300, 1500));
-      goneAt = await killAndStart(cluster.node(random.pick(['ledger', 'ledger-2'])), bench);
+      goneAt = await killAndStart(await workingLedger(bench), bench);
     }
     await sleep(500);
     isOver = true;

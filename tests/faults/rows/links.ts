@@ -3,6 +3,7 @@ import type { Proxy } from '../../support/proxy.ts';
 import type { Cluster } from '../cluster.ts';
 import { firstSuccess } from '../probe.ts';
 import type { Bench, Row } from '../row.ts';
+import { workingLedger } from './kills.ts';
 
 /** Network faults on the links between one process and one server, or on all links. */
 const recoveryMs = 5_000;
@@ -16,19 +17,26 @@ function getLink({ links }: Cluster, name: string): Proxy {
   return link;
 }
 
+const linksOf = (service: string, server: string): string[] => [`${service}>${server}`, `${service}-2>${server}`];
+
+/** Returns the link of a node; of the ledgers, of the one that works. */
+async function getLinkOf(bench: Bench, node: string, server: string): Promise<Proxy> {
+  const { name } = node === 'ledger' ? await workingLedger(bench) : { name: node };
+  return getLink(bench.cluster, `${name}>${server}`);
+}
+
 /**
  * A row in which no bytes pass and no connection is reset. Messages in flight arrive after heal(), long after they
  * timed out.
  */
 function blackHole(node: string, server: 'kafka' | 'postgres', title: string): Row {
-  const link = `${node}>${server}`;
   return {
     name: `black-hole-${node.replace(/-2$/, '')}-${server}`,
     title: (lasts) => `black hole without reset for ${lasts(faultMs)}: ${title}`,
-    touches: [link],
+    touches: node === 'ledger' ? linksOf('ledger', server) : [`${node}>${server}`],
     recoveryMs,
     async inject(bench) {
-      const proxy = getLink(bench.cluster, link);
+      const proxy = await getLinkOf(bench, node, server);
       await proxy.set({ kind: 'black_hole' });
       await sleep(faultTime(bench));
       await proxy.heal();
@@ -46,7 +54,7 @@ function takenOver(node: string, server: 'postgres', title: string): Row {
     ...row,
     title: `black hole without reset for ${faultMs / 1000} s, but for ${takenOverMs / 1000} s at most until every account gets 201 again: ${title}`,
     async inject(bench) {
-      const proxy = getLink(bench.cluster, `${node}>${server}`);
+      const proxy = await getLinkOf(bench, node, server);
       await proxy.set({ kind: 'black_hole' });
       const begun = performance.now();
       const { load, accounts, slowness, say } = bench;
@@ -122,7 +130,7 @@ export const links: Row[] = [
   blackHole('gateway-2', 'kafka', 'a gateway to Kafka'),
   blackHole('ledger', 'kafka', 'a ledger to Kafka'),
   blackHole('accounts', 'kafka', 'accounts to Kafka'),
-  takenOver('ledger-2', 'postgres', 'a ledger to Postgres'),
+  takenOver('ledger', 'postgres', 'a ledger to Postgres'),
   blackHole('accounts', 'postgres', 'accounts to Postgres'),
   cutAnswers('kafka', 'requests to Kafka'),
   cutAnswers('postgres', 'statements and COMMITs to Postgres'),
