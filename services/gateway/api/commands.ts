@@ -18,6 +18,7 @@ import { approvalPlanners } from './approval-decisions.ts';
 import { awaitClosing } from './closings.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
+import type { HotAccounts } from './hot-accounts.ts';
 import { answered, combineChecks } from './operations.ts';
 import { type Input, type Planners, planCreate, planFor } from './plan.ts';
 import { queryAfterPendingCommands } from './reads.ts';
@@ -32,6 +33,7 @@ export interface CommandDependencies {
   forwarder: Forwarder;
   fourEyes: FourEyes;
   secretKeys: SecretKeys;
+  hotAccounts: HotAccounts;
 }
 
 /**
@@ -78,7 +80,8 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
     ...clientPlanners,
     ...accountPlanners,
     ...notePlanners,
-    ...moneyPlanners,
+    ...cashPlanners,
+    ...transferPlanners(dependencies),
     ...reversalPlanners(dependencies),
     ...holdPlanners,
     ...tillPlanners,
@@ -144,7 +147,7 @@ const notePlanners = {
   add_account_note: (input) => notePlan('account_id', input),
 } satisfies Partial<Planners>;
 
-const moneyPlanners = {
+const cashPlanners = {
   create_transaction({ body, bits }) {
     const account_id = knownForm('account', body.account_id);
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
@@ -170,37 +173,44 @@ const moneyPlanners = {
       pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
     };
   },
-  create_transfer({ body, bits, caller }) {
-    checkNames(caller, Boolean(body.external_id));
-    const from_account_id = knownForm('account', body.from_account_id);
-    const to_account_id = knownForm('account', body.to_account_id);
-    const { amount, currency = null, description = null } = body;
-    const fields = {
-      from_account_id,
-      to_account_id,
-      amount,
-      currency,
-      description,
-      ...pickDay(body),
-      ...pickNames(body),
-    };
-    const plan = planCreate(
-      'transfer_id',
-      withBucket(bits, from_account_id),
-      (transfer_id) => ({ transfer_id, ...fields }),
-      from_account_id,
-    );
-    return {
-      ...plan,
-      pending: (acceptedAt) => ({
-        ...plan.data,
-        ...namesBy(caller, body),
-        status: 'Pending',
-        created_at: acceptedAt.toISOString(),
-      }),
-    };
-  },
 } satisfies Partial<Planners>;
+
+function transferPlanners({ hotAccounts }: CommandDependencies) {
+  return {
+    create_transfer({ body, bits, caller }) {
+      checkNames(caller, Boolean(body.external_id));
+      const from_account_id = knownForm('account', body.from_account_id);
+      const to_account_id = knownForm('account', body.to_account_id);
+      const { amount, currency = null, description = null } = body;
+      const fields = {
+        from_account_id,
+        to_account_id,
+        amount,
+        currency,
+        description,
+        ...pickDay(body),
+        ...pickNames(body),
+      };
+      const plan = planCreate(
+        'transfer_id',
+        withBucket(bits, from_account_id),
+        (transfer_id) => ({ transfer_id, ...fields }),
+        from_account_id,
+      );
+      return {
+        ...plan,
+        // The id stays that of the source: it must be the same on every repeat.
+        bucket: bucketForKey(hotAccounts.route(from_account_id, to_account_id)),
+        pending: (acceptedAt) => ({
+          ...plan.data,
+          ...namesBy(caller, body),
+          status: 'Pending',
+          created_at: acceptedAt.toISOString(),
+        }),
+      };
+    },
+  } satisfies Partial<Planners>;
+}
 
 /**
  * Reports whether the outcome is the ledger's answer about the transaction: what was decided, that its command was

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
-import { commandPartition } from '#libs/contracts/topics.ts';
+import { commandPartition, commandPartitions } from '#libs/contracts/topics.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { ids, ok, refused, type Service, samples, useTestCaller } from '../test/test-app.ts';
 
@@ -156,6 +156,23 @@ describe('reads', () => {
       'test.ledger.commands',
       commandPartition(bucketOfId(ids.transfer)),
     ]);
+  });
+
+  test('a transfer that was routed by its destination is found behind the commands of any other partition', async () => {
+    const usual = commandPartition(bucketOfId(ids.transfer));
+    const other = (usual + 5) % commandPartitions;
+    const { call, sent } = await start(({ topic, partition }) =>
+      topic.endsWith('ledger.commands') && partition === other ? ok(samples.transfer) : refused('transfer_not_found'),
+    );
+    expect((await call('GET', `/transfers/${ids.transfer}`)).status).toBe(200);
+    const asked = sent.filter(({ topic }) => topic.endsWith('ledger.commands')).map(({ partition }) => partition);
+    expect(asked.toSorted((a = 0, b = 0) => a - b)).toEqual(Array.from({ length: commandPartitions }, (_, i) => i));
+    // In its usual partition, it is found without the others.
+    const again = await start(({ topic }) =>
+      topic.endsWith('ledger.commands') ? ok(samples.transfer) : refused('transfer_not_found'),
+    );
+    expect((await again.call('GET', `/transfers/${ids.transfer}`)).status).toBe(200);
+    expect(again.sent).toHaveLength(3);
   });
 
   test('a response that needs several replies waits no longer than for one', async () => {

@@ -4,6 +4,7 @@ import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { isScan, isSum } from '#libs/contracts/searches.ts';
+import { commandPartition, commandPartitions } from '#libs/contracts/topics.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
@@ -201,9 +202,24 @@ export async function queryById<N extends ById>(
   return isNotFound(outcome) ? queryAfterPendingCommands(name, data, id, origin, forwarder) : outcome;
 }
 
+/** The kinds of postings that a transfer may have made, which may be waiting in another partition than its id says. */
+const ofTransfers: readonly MessageName[] = ['get_transaction', 'get_transfer'];
+
+/** Returns where the command that creates something with this id may be waiting: where it usually is, and where else. */
+function placesOf(name: ById, id: string): [QueuePosition[], QueuePosition[]] {
+  const usual = createdOn[name].map((topic) => {
+    // The other services' commands that create something have its id as their key.
+    return { topic, bucket: topic.startsWith('ledger.') ? bucketOfId(id) : bucketForKey(id) };
+  });
+  if (!ofTransfers.includes(name)) return [usual, []];
+  const all = Array.from({ length: commandPartitions }, (_, bucket) => ({ topic: 'ledger.commands' as const, bucket }));
+  return [usual, all.filter(({ bucket }) => bucket !== commandPartition(bucketOfId(id)))];
+}
+
 /**
- * Queries behind the commands of the bucket. Returns an outcome other than "not found" if there is one, or if the
- * command may still be on its way to the broker.
+ * Queries behind the commands of the bucket, then of all others if a transfer may have been routed by its destination
+ * (hot-accounts.ts). Returns an outcome other than "not found" if there is one, or if the command may still be on its way to
+ * the broker.
  */
 export async function queryAfterPendingCommands<N extends ById>(
   name: N,
@@ -212,13 +228,11 @@ export async function queryAfterPendingCommands<N extends ById>(
   origin: Origin,
   forwarder: Forwarder,
 ): Promise<Outcome<MessageResult<N>>> {
-  const outcomes = await Promise.all(
-    createdOn[name].map((topic) => {
-      // The other services' commands that create something have its id as their key.
-      const bucket = topic.startsWith('ledger.') ? bucketOfId(id) : bucketForKey(id);
-      return forwarder.query(name, data as MessageData<N>, id, origin, { topic, bucket });
-    }),
-  );
+  const askBehind = (places: QueuePosition[]) =>
+    Promise.all(places.map((place) => forwarder.query(name, data as MessageData<N>, id, origin, place)));
+  const [usual, others] = placesOf(name, id);
+  const outcomes = await askBehind(usual);
+  if (outcomes.every(isNotFound)) outcomes.push(...(await askBehind(others)));
   const [unknown] = outcomes as [Outcome<MessageResult<N>>];
   const known = outcomes.find((one) => !isNotFound(one));
   if (known) return known;

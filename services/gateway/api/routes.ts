@@ -11,6 +11,7 @@ import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
 import { FirstAcceptanceTimes } from './first-acceptance-times.ts';
+import { HotAccounts } from './hot-accounts.ts';
 import { internationalPhones, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Planners, WriteName } from './plan.ts';
@@ -54,7 +55,7 @@ declare module 'fastify' {
 
 export interface RouteDependencies
   extends Omit<ReadDependencies, 'scans' | 'sums'>,
-    CommandDependencies,
+    Omit<CommandDependencies, 'hotAccounts'>,
     SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
@@ -62,7 +63,9 @@ export interface RouteDependencies
   now: () => number;
 }
 
-export type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptanceTimes: FirstAcceptanceTimes };
+export type HandlerDependencies = RouteDependencies &
+  ReadDependencies &
+  CommandDependencies & { acceptanceTimes: FirstAcceptanceTimes };
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
@@ -79,6 +82,7 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
     scans: new ConcurrencyLimit(maxScans, tooManyScans),
     sums: new ConcurrencyLimit(maxSums, tooManySums),
     acceptanceTimes: new FirstAcceptanceTimes(),
+    hotAccounts: new HotAccounts(),
   };
   const planners = createPlanners(deps);
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
