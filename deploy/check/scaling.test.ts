@@ -3,10 +3,10 @@ import { wanted } from './scaling.ts';
 
 test.each([
   [0, 1],
-  [500, 1],
-  [501, 2],
-  [1_500, 3],
-  [9_000, 4],
-])('%i messages behind, 500 for each: %i processes of 4 at most, and one at least', (lag, processes) => {
-  expect(wanted(lag, 500, 4)).toBe(processes);
+  [0.4, 1],
+  [0.41, 2],
+  [1.2, 3],
+  [9, 4],
+])('%f cores used, 0.4 for each: %i processes of 4 at most, and one at least', (used, processes) => {
+  expect(wanted(used, 0.4, 4)).toBe(processes);
 });

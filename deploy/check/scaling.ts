@@ -1,43 +1,38 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { topicName } from '#libs/contracts/topics.ts';
-import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { groupLag } from '#libs/kafka/topics.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
-import { type Cluster, startCluster } from '../../tests/faults/cluster.ts';
+import { type Cluster, type Node, startCluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Callers } from './callers.ts';
 import { expect, type Part } from './check.ts';
 
 const names = ['ledger', 'ledger-2', 'ledger-3'];
 /**
- * This lag is far below the chart's 500, which two cores that also run everything else do not reach. 64 callers exceed
- * it three times, and one caller does not reach it.
+ * In cores. This is far below the chart's 0.4, which two cores that also run everything else do not reach. 64 callers exceed
+ * it twice, and one caller does not.
  */
-const lagThreshold = 15;
+const averageCpu = 0.08;
 const pollMs = 1_000;
+const cpuPolls = 5;
 const scaledWithinMs = 240_000;
 /** The time for which the lowest wanted number must last before a process is stopped. The chart has ten minutes. */
 const stabilizationPolls = 10;
 
-/**
- * Returns the number of processes that KEDA's trigger `kafka` requests through its HorizontalPodAutoscaler: the lag
- * divided by the lag per process.
- */
-export function wanted(lag: number, threshold: number, most: number): number {
-  return Math.min(most, Math.max(1, Math.ceil(lag / threshold)));
+/** Returns the number of processes that a HorizontalPodAutoscaler requests: what all use, divided by what each should. */
+export function wanted(used: number, each: number, most: number): number {
+  return Math.min(most, Math.max(1, Math.ceil(used / each)));
 }
 
 /**
- * Scales ledgers by their consumers' lag with KEDA's formula: 1, then 3 under load, then 1 again. Nothing may be lost.
+ * Scales ledgers by their CPU with the formula of a HorizontalPodAutoscaler: 1, then 3 under load, then 1 again. Nothing may be lost.
  */
 export const scaling: Part = {
   name: 'scaling',
   needsEngine: false,
   planted: {
-    defect: 'a lag that is not monitored',
+    defect: 'CPU that is not monitored',
     foundBy: 'with more callers there are three ledgers',
     says: /^1 ledgers/,
   },
@@ -48,9 +43,8 @@ export const scaling: Part = {
       await made.node('ledger-2').stop();
       return made;
     });
-    const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'scaling' }, silent);
     const callers = await Callers.create(cluster.gateways[0]?.baseUrl ?? '', cluster.apiKey);
-    const scaler = startScaler(cluster, check.selfTest ? async () => 0 : () => readLag(kafka, cluster));
+    const scaler = startScaler(cluster, check.selfTest ? async () => 0 : cpuReader(cluster));
     check.onEnd(() => scaler.stop());
     await check.step('with more callers there are three ledgers', async () => {
       callers.start(64);
@@ -75,23 +69,39 @@ export const scaling: Part = {
   },
 };
 
-async function readLag(kafka: KafkaClient, { topicPrefix }: Cluster): Promise<number> {
-  const parts = await groupLag(kafka, `${topicPrefix}ledger`, [topicName(topicPrefix, 'ledger.commands')]);
-  return parts.reduce((sum, { lag }) => sum + Number(lag), 0);
+/** Returns the CPU that the ledgers use in the latest seconds, in cores. */
+function cpuReader({ nodes }: Cluster): () => Promise<number> {
+  const read = async ({ healthUrl }: Node): Promise<number> => {
+    const answer = await fetch(new URL('/metrics', healthUrl)).catch(() => undefined);
+    const [, seconds = '0'] = /^process_cpu_seconds_total\S* (\S+)/m.exec((await answer?.text()) ?? '') ?? [];
+    return Number(seconds);
+  };
+  const seen: { at: number; of: Map<string, number> }[] = [];
+  return async () => {
+    const ledgers = nodes.filter((node) => node.kind === 'ledger' && node.running());
+    const of = new Map(await Promise.all(ledgers.map(async (node) => [node.name, await read(node)] as const)));
+    seen.push({ at: performance.now(), of });
+    if (seen.length > cpuPolls) seen.shift();
+    const [first] = seen as [(typeof seen)[number]];
+    // A process that has just started counts from then on.
+    const used = [...of].map(([name, seconds]) => Math.max(0, seconds - (first.of.get(name) ?? seconds)));
+    const elapsedMs = performance.now() - first.at;
+    return elapsedMs > pollMs / 2 ? used.reduce((sum, each) => sum + each, 0) / (elapsedMs / 1_000) : 0;
+  };
 }
 
 /**
- * Reads the lag once a second. Starts processes immediately, and stops one if fewer were wanted for
+ * Reads the CPU once a second. Starts processes immediately, and stops one if fewer were wanted for
  * the whole of a period.
  */
-function startScaler(cluster: Cluster, lag: () => Promise<number>) {
+function startScaler(cluster: Cluster, cpu: () => Promise<number>) {
   const nodes = names.map((name) => cluster.node(name));
   const running = () => nodes.filter((node) => node.running());
   let [over, wishes, most] = [false, [] as number[], 0];
   const turn = async (): Promise<void> => {
-    const behind = await lag();
-    most = Math.max(most, behind);
-    wishes = [...wishes, wanted(behind, lagThreshold, names.length)].slice(-stabilizationPolls);
+    const used = await cpu();
+    most = Math.max(most, used);
+    wishes = [...wishes, wanted(used, averageCpu, names.length)].slice(-stabilizationPolls);
     const wish = Math.max(...wishes);
     for (const node of nodes.filter((node) => !node.running()).slice(0, Math.max(0, wish - running().length))) {
       node.start();
@@ -106,8 +116,8 @@ function startScaler(cluster: Cluster, lag: () => Promise<number>) {
     async until(count: number): Promise<string> {
       const startedAt = performance.now();
       while (running().length !== count && performance.now() - startedAt < scaledWithinMs) await sleep(pollMs / 4);
-      expect(running().length === count, `${running().length} ledgers, at most ${most} messages behind`);
-      return `after ${((performance.now() - startedAt) / 1000).toFixed(0)} s, ${most} messages behind at most`;
+      expect(running().length === count, `${running().length} ledgers, which used ${most.toFixed(2)} cores at most`);
+      return `after ${((performance.now() - startedAt) / 1000).toFixed(0)} s, ${most.toFixed(2)} cores at most`;
     },
     async stop(): Promise<void> {
       over = true;
