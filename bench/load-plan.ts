@@ -5,8 +5,8 @@ export type Target =
   | { kind: 'transfer' | 'deposit'; accounts: string[] }
   /** Transfers between these accounts, and their number per request. */
   | { kind: 'batch'; accounts: string[]; items: number; mode?: 'independent' | 'atomic' }
-  /** The accounts of generated data, by number. */
-  | { kind: 'transfer'; generated: number }
+  /** The accounts of generated data, by number. `hot`: all transfers are to the first so many of them, from the others. */
+  | { kind: 'transfer'; generated: number; hot?: number }
   /** Balances by account number. */
   | { kind: 'balance'; numbers: string[] }
   /**

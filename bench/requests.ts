@@ -1,6 +1,10 @@
 import { hash } from 'node:crypto';
 import type { LoadPlan } from './load-plan.ts';
 
+/** Returns one of the generated accounts from number `from` to before `to`. */
+const generated = (from: number, to: number): string =>
+  `acc_${hash('md5', `account ${from + Math.floor(Math.random() * (to - from))}`)}`;
+
 /**
  * Returns the requests of a load as text. Each call returns the next one, with its own Idempotency-Key if it moves
  * money. `run` makes the keys of two loads different. Accounts are chosen uniformly.
@@ -24,18 +28,17 @@ export function createRequests(
       ? target.path
       : { transfer: '/transfers', deposit: '/transactions', batch: '/batches' }[target.kind];
   const post = `${head(`POST ${path}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
-  const account =
-    'generated' in target
-      ? () => `acc_${hash('md5', `account ${Math.floor(Math.random() * target.generated)}`)}`
-      : () => pick(target.accounts);
+  const account = 'generated' in target ? () => generated(0, target.generated) : () => pick(target.accounts);
+  const { hot = 0, generated: all = 0 } = 'generated' in target ? target : {};
   const another = (than: string) => {
     let other = account();
     while (other === than) other = account();
     return other;
   };
   const transfer = () => {
-    const from = account();
-    return `{"from_account_id":"${from}","to_account_id":"${another(from)}","amount":0.25}`;
+    const from = hot > 0 ? generated(hot, all) : account();
+    const to = hot > 0 ? generated(0, hot) : another(from);
+    return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
   };
   let keys = 0;
   const filled = (template: string) => {

@@ -10,6 +10,7 @@ import { growth } from './rows/growth.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
 import { ledger } from './rows/ledger.ts';
+import { ledgers } from './rows/ledgers.ts';
 import { lowLoad } from './rows/low-load.ts';
 import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
@@ -30,6 +31,7 @@ export const groups: Group[] = [
   ledger,
   bytes,
   scaling,
+  ledgers,
   webhooks,
   curves,
   endurance,
