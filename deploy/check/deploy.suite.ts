@@ -15,7 +15,7 @@ import { compose } from './compose.ts';
 import { prepareEngine } from './engine.ts';
 import { image } from './image.ts';
 import { keycloak } from './keycloak.ts';
-import { kubernetes, pods } from './kubernetes.ts';
+import { kubernetes, pods, trial } from './kubernetes.ts';
 import { outages } from './outages.ts';
 import { restore } from './restore.ts';
 import { scaling } from './scaling.ts';
@@ -33,6 +33,7 @@ const parts = chosen([
   outages,
   restore,
   kubernetes,
+  trial,
   pods,
 ]);
 const partLimitMs = 2 * 60 * 60_000;

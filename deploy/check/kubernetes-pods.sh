@@ -9,7 +9,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tools=$(mkdir -p "$1" && cd "$1" && pwd)
 source "$here/kubernetes/cluster.sh"
-images=(core-banking:kubernetes pause:kubernetes postgres:18 apache/kafka:4.1.0)
+version=$(sed -n 's/^appVersion: "\(.*\)"/\1/p' "$root/deploy/helm/core-banking/Chart.yaml")
+images=(core-banking:kubernetes "core-banking:$version" pause:kubernetes postgres:18 apache/kafka:4.1.0)
 
 if [ "${INSIDE:-}" != true ]; then
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || unavailable 'only root on Linux can run pods'
@@ -19,6 +20,7 @@ if [ "${INSIDE:-}" != true ]; then
   stand_ins=$("$here/stand-ins.sh" "$tools") || unavailable "$(tail -n 1 <<< "$stand_ins")"
   echo "Stand-ins for images that cannot be pulled here: ${stand_ins//$'\n'/, }"
   DOCKER_BUILDKIT=0 docker build -q -t core-banking:kubernetes --target production -f "$root/deploy/Dockerfile" "$root"
+  docker tag core-banking:kubernetes "core-banking:$version"
   printf 'FROM debian:bookworm-slim\nCMD ["sleep", "infinity"]\n' | DOCKER_BUILDKIT=0 docker build -q -t pause:kubernetes -
   run=$(mktemp -d "${TMPDIR:-/tmp}/bank-pods-XXXXXX")
   for image in "${images[@]}"; do docker save "$image" > "$run/${image//[\/:]/_}.tar"; done
@@ -47,6 +49,13 @@ background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-ove
 await 'both nodes' 400 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
 kubectl label node node-1 servers=true > /dev/null
 start_metrics
+
+if [ -n "${TRIAL:-}" ]; then
+  source "$here/kubernetes/trial.sh"
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+  exit
+fi
 
 # Creates certificates, and the passwords of broker and database. The chart makes all other secrets.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null

@@ -30,6 +30,7 @@ export async function runScript(check: Check, title: string, file: string, timeo
 
 const ofApiServer = 'the chart against an API server';
 const ofPods = 'the chart on pods';
+const ofTrial = 'a trial on pods';
 
 /** Tests the chart with a Kubernetes API server and simulated nodes. */
 export const kubernetes: Part = {
@@ -45,4 +46,12 @@ export const pods: Part = {
   needsEngine: true,
   planted: { defect: 'a deposit that is posted twice', foundBy: ofPods, says: /planted: .*"each_once":false/ },
   run: (check) => runScript(check, ofPods, join(import.meta.dirname, 'kubernetes-pods.sh')),
+};
+
+/** Follows docs/kubernetes.md, A trial, as it is written, on real pods: from an empty cluster to the first deposit. */
+export const trial: Part = {
+  name: 'trial',
+  needsEngine: true,
+  planted: { defect: 'a broker that advertises another name', foundBy: ofTrial, says: /kafka/ },
+  run: (check) => runScript(check, ofTrial, join(import.meta.dirname, 'kubernetes-trial.sh')),
 };

@@ -49,6 +49,7 @@ export function setFormats(
   config: z.output<z.ZodObject<typeof bankConfig>> & {
     BANK_BRANCH?: string | undefined;
     BANK_CURRENCY?: string | undefined;
+    BANK_MODE?: 'production' | 'trial';
   },
 ): void {
   setBankFormats({
@@ -58,5 +59,6 @@ export function setFormats(
     address: config.BANK_ADDRESS,
     timeZone: config.BANK_TIME_ZONE,
     locale: config.BANK_LOCALE,
+    trial: config.BANK_MODE === 'trial',
   });
 }

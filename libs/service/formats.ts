@@ -17,15 +17,18 @@ export interface BankFormats {
   timeZone: string;
   /** If undefined, formats are language-neutral, such as 2026-01-31 and 1 500.00. */
   locale: string | undefined;
+  /** Whether every page says that this is a trial. */
+  trial?: boolean;
 }
 
-function createFormats({ name, branch, currency, address = [], timeZone, locale }: BankFormats) {
+function createFormats({ name, branch, currency, address = [], timeZone, locale, trial = false }: BankFormats) {
   // In every locale, days are those of the filters and digits those of the amounts that people type.
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, calendar: 'gregory', numberingSystem: 'latn', ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
     name,
+    trial,
     branch,
     currency,
     address,
@@ -52,6 +55,8 @@ export function setBankFormats(bank: BankFormats): void {
 }
 
 export const bankName = (): string => formats.name ?? 'Core Banking';
+/** Reports whether this is a trial, which pages say. */
+export const isTrial = (): boolean => formats.trial;
 /** Returns the branch, or undefined if none is set. */
 export const bankBranch = (): string | undefined => formats.branch;
 /** Returns the currency of most accounts, or undefined if none is set. */

@@ -10,6 +10,8 @@ interface Outcome {
   code: number | null;
   out: string[];
   err: string;
+  /** What the line of the start says. */
+  mode: string | undefined;
 }
 
 /** Runs the fixture; `signals` are sent 50 ms apart once it has started. */
@@ -37,12 +39,14 @@ async function outcome(
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => String((JSON.parse(line) as { msg: string }).msg));
-  return { code, out: messages, err };
+  const mode = /"mode":"(\w+)","msg":"started"/.exec(out)?.[1];
+  return { code, out: messages, err, mode };
 }
 
 describe.concurrent('run', { timeout: 40_000 }, () => {
   test.each(['SIGTERM', 'SIGINT'] as const)('%s stops in reverse order and exits with 0', async (signal) => {
-    const { code, out, err } = await outcome('', [signal]);
+    const { code, out, err, mode } = await outcome('', [signal]);
+    expect(mode).toBe('trial');
     expect(out).toEqual(['started', 'stopping', 'second stopped', 'first stopped', 'stopped']);
     expect([code, err]).toEqual([0, '']);
   });

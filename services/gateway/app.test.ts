@@ -80,7 +80,14 @@ describe('routes', () => {
     // contract: envelope-17
     const response = await app.inject({ method: 'GET', url: '/', headers: key });
     expect(response.statusCode).toBe(200);
-    expect(response.json()).toEqual({ status: 'success', message: expect.any(String), apiVersion: '1.2.3' });
+    expect(response.json()).toEqual({ status: 'success', message: 'the service is running', apiVersion: '1.2.3' });
+  });
+
+  test('GET / says that a trial is one', async () => {
+    const trial = await testApp(() => 'not_sent', { isTrial: true });
+    const response = await trial.app.inject({ method: 'GET', url: '/', headers: trial.keyHeader() });
+    await trial.app.close();
+    expect(response.json().message).toBe('the service is running, as a trial: not for real money');
   });
 
   test('an unknown path is 404; a known one with another method is 405 with Allow', async () => {

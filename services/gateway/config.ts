@@ -239,6 +239,7 @@ const maxKeyAgeMs = 300_000;
 export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
+    isTrial: config.BANK_MODE === 'trial',
     homeCountry: homeCountry(config.DEFAULT_COUNTRY, config.DEFAULT_CALLING_CODE),
     pepper: config.API_KEY_PEPPER[0] ?? '',
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),

@@ -1,4 +1,4 @@
-import { bankName } from '#libs/service/formats.ts';
+import { bankName, isTrial } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { assetPath } from './assets.ts';
 import { icon } from './icons.ts';
@@ -99,7 +99,7 @@ ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="fi
 const isAt = (url: string, path: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
 
 const brand = () =>
-  html`<img class="mark" src="${assetPath('mark')}" alt="" width="28" height="28"><span>${bankName()}</span>`;
+  html`<img class="mark" src="${assetPath('mark')}" alt="" width="28" height="28"><span>${bankName()}</span>${isTrial() && html`<small class="pill wait" title="Not for real money">Trial</small>`}`;
 
 /** The first letters of a name. */
 const initials = (name: string) =>

@@ -9,7 +9,9 @@ import { plainMoney } from '#libs/contracts/money.ts';
 import { transactionStatus } from '#libs/contracts/transactions.ts';
 import { deliveryStatus, webhookSchema } from '#libs/contracts/webhooks.ts';
 import { moneyText, setBankFormats } from '#libs/service/formats.ts';
+import { html } from '#libs/service/html.ts';
 import { chartPoints, toDays } from '../pages/books.ts';
+import { renderPage } from './layout.ts';
 import { pager } from './lists.ts';
 import {
   emptyState,
@@ -24,6 +26,16 @@ import {
   table,
 } from './show.ts';
 import { statuses } from './statuses.ts';
+
+describe('a trial', () => {
+  const page = () => renderPage({ title: 'Sign in', content: html`` });
+  it('is named on every page', () => {
+    setBankFormats({ timeZone: 'UTC', locale: undefined, trial: true });
+    expect(page()).toContain('<small class="pill wait" title="Not for real money">Trial</small>');
+    setBankFormats({ timeZone: 'UTC', locale: undefined });
+    expect(page()).not.toContain('Trial');
+  });
+});
 
 describe('formats of pages', () => {
   it.each([

@@ -59,6 +59,8 @@ export interface RouteDependencies
     SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
+  /** Whether GET / says that this is a trial. */
+  isTrial: boolean;
   bodyMemoryLimit: Pick<BodyMemoryLimit, 'timed'>;
   now: () => number;
 }
@@ -107,8 +109,9 @@ function createHandler(name: EndpointName, endpoint: Endpoint, planners: Planner
   return name in planners ? writeHandler(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
 }
 
-function health({ apiVersion }: RouteDependencies): Handler {
-  const body = { status: 'success', message: 'the service is running', apiVersion };
+function health({ apiVersion, isTrial }: RouteDependencies): Handler {
+  const message = isTrial ? 'the service is running, as a trial: not for real money' : 'the service is running';
+  const body = { status: 'success', message, apiVersion };
   return async (request, reply) => {
     parseQuery(endpoints.health.query, request.query as Record<string, unknown>);
     send(reply, 200, body, 'bare');

@@ -120,6 +120,7 @@ export async function testApp(
     keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
     cursors: createCursors(['a secret of sixteen']),
     apiVersion: '1.2.3',
+    isTrial: false,
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
