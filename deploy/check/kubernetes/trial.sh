@@ -39,7 +39,7 @@ END
 echo 'A trial, as docs/kubernetes.md says'
 check 'its commands lead from an empty cluster to an API key and the requests of the README' follow
 echo "  from the first command to the deposit: $(since)"
-check 'the deposit was posted' grep -q '"status":"Success"' "$run/follow.log"
+check 'the deposit was posted' grep -q '"status":"Completed"' "$run/follow.log"
 check 'GET / says that it is a trial' grep -q 'as a trial: not for real money' "$run/follow.log"
 logs() { local one; for one in gateway ledger accounts webhooks; do kubectl -n bank logs "deployment/bank-$one" | grep -q '"mode":"trial","msg":"started"' || { echo "$one"; kubectl -n bank logs "deployment/bank-$one" | tail -n 5; return 1; }; done; }
 check 'so does the log of each service' logs
