@@ -59,7 +59,7 @@ function bankSettings(world: World, name: string, ownerUrl: string, env: Record<
     apiKeyPepper: local.secret('api_key_pepper'),
     webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
-    env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info', ...env },
+    env: { LOG_LEVEL: 'info', ...env },
   };
 }
 

@@ -4,7 +4,14 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { parameterTime } from '#libs/contracts/times.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
+import {
+  ConfigError,
+  databaseUrlConfig,
+  kafkaConfig,
+  kafkaOptions,
+  loadToolConfig,
+  url,
+} from '#libs/service/config.ts';
 import type { createLogger } from '#libs/service/logger.ts';
 import type { BankAccess } from '../clients/consumer/bank-reads.ts';
 import {
@@ -39,7 +46,7 @@ const cliConfig = z.object({
     .string()
     .optional()
     .describe('Access token of a person, which the command line uses instead of an API key'),
-  DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe(
+  DATABASE_URL: databaseUrlConfig.DATABASE_URL.optional().describe(
     'Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set',
   ),
   LOCAL_DIR: z

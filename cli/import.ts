@@ -85,7 +85,7 @@ interface Result {
 async function importAll(files: Surveyed[], reportFile: string, options: ImportOptions): Promise<Result> {
   const bank = openBank({ attempts: 8, deadlineMs: 120_000 });
   const books_before = await booksBefore(reportFile, bank);
-  const importer = createImporter(bank, homeCountry(options.country, options.callingCode));
+  const importer = createImporter(bank, homeCountry(options.country ?? options.callingCode));
   const { counts, sums, refusedFiles } = await takeAll(files, (kind, row) => importer[kind](row));
   const report = { ...counts, currencies: sums.against(compareBooks(books_before, await readBooks(bank))) };
   writeReport(reportFile, { books_before, ...report });
@@ -101,7 +101,7 @@ async function tryOut(files: Surveyed[], options: ImportOptions): Promise<Result
       return { refused: `client_external_id: ${clients.path} has no client ${client}` };
     try {
       if (kind === 'clients')
-        parseFields(endpoints.create_client.body, clientBody(row, homeCountry(options.country, options.callingCode)));
+        parseFields(endpoints.create_client.body, clientBody(row, homeCountry(options.country ?? options.callingCode)));
       else parseFields(endpoints.open_account.body, asRead(accountBody(row, '')));
       return 'imported';
     } catch (error) {

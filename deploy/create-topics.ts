@@ -11,7 +11,14 @@ import {
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { changeSettings, ensureTopics, requireSafeTopics, type TopicSpec } from '#libs/kafka/topics.ts';
-import { eventsRetentionConfig, kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
+import {
+  eventsRetentionConfig,
+  inProduction,
+  kafkaConfig,
+  kafkaOptions,
+  loadConfig,
+  wholeNumber,
+} from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
 /**
@@ -76,7 +83,7 @@ if (import.meta.main) {
     const kafka = createKafka(brokers, logger);
     await checkBrokers(kafka, brokers);
     const made = await createTopics(kafka, config);
-    if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
+    if (inProduction()) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
     logger.info(made, 'the topics exist');
   });
 }

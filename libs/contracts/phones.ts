@@ -13,8 +13,9 @@ export const phoneFields = ['contact_number', 'ussd_phone_number', 'ussd_phone']
 export type HomeCountry = { country: string } | { callingCode: string };
 
 /** The home country of a bank by its settings: the country, if set, else the calling code. */
-export function homeCountry(country: string | undefined, callingCode: string | undefined): HomeCountry | undefined {
-  return country !== undefined ? { country } : callingCode !== undefined ? { callingCode } : undefined;
+export function homeCountry(code: string | undefined): HomeCountry | undefined {
+  if (code === undefined) return undefined;
+  return isCountry(code) ? { country: code } : { callingCode: code };
 }
 
 /** Whether the code is that of a country with a numbering plan (ISO 3166, upper case). */

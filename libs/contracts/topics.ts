@@ -102,7 +102,7 @@ const internalTopics = {
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
    * Access tokens that ended by signing out, or in again. Gateways read the topic from the beginning; no token that they
-   * accept outlives its retention (JWT_MAX_LIFETIME).
+   * accept outlives its retention (12 hours).
    */
   sessions: between(['gateway'], ['gateway'], log(1, 8 * day, small)),
 };

@@ -12,7 +12,7 @@ test('topics that could be lost with one broker, or accept less than the table s
   ];
   const table = new Map(topics.map((name) => [name, anyTopic().get()]));
   const failure = await requireSafeTopics(kafka, table).catch((error: Error) => error.message);
-  expect(failure).toContain('ALLOW_UNREPLICATED');
+  expect(failure).toContain('BANK_MODE=trial');
   expect(failure).toMatch(new RegExp(`${topics[0]}: 1 of 3 replicas, min.insync.replicas 1 of 2$`, 'm'));
   expect(failure).toContain(
     `${topics[1]}: 1 of 3 replicas, min.insync.replicas 1 of 2, unclean.leader.election.enable`,

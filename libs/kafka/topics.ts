@@ -187,7 +187,7 @@ export async function requireSafeTopics(kafka: KafkaClient, table: ReadonlyMap<s
   });
   if (unsafe.length > 0)
     throw new Error(
-      `topics that may be lost with a single broker, or are too small (ALLOW_UNREPLICATED=true allows them, for development):\n${unsafe.map((line) => `  ${line}`).join('\n')}`,
+      `topics that may be lost with a single broker, or are too small (BANK_MODE=trial allows them):\n${unsafe.map((line) => `  ${line}`).join('\n')}`,
     );
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, databaseConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
+import { ConfigError, databaseUrlConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const schema = z.object({
   ...processConfig,
   ...kafkaConfig,
-  ...databaseConfig,
+  ...databaseUrlConfig,
   RATE: wholeNumber(0, 10),
   ON: flag.prefault('false'),
 });

@@ -172,7 +172,7 @@ export const processConfig = {
     .max(100)
     .default(`${hostname()}-${process.pid}`)
     .describe('Name of this process, unique among its replicas'),
-  HEALTH_HOST: z.string().default('0.0.0.0').describe('Address of the probes and metrics'),
+  HOST: z.string().default('0.0.0.0').describe('Address on which this process listens'),
   HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
 };
 
@@ -200,11 +200,6 @@ export const kafkaConfig = {
     .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may contain letters, digits, dots, dashes, and underscores')
     .default('')
     .describe('Prefix of every topic and group name'),
-  ALLOW_UNREPLICATED: flag
-    .prefault('false')
-    .describe(
-      'true: start even if a topic has fewer than three replicas, min.insync.replicas below 2, or a smaller max.message.bytes than the table of topics. For development only: the loss of a broker may lose acknowledged messages',
-    ),
   KAFKA_SSL: flag.prefault('false').describe('Use TLS to the brokers and verify their certificates and names'),
   KAFKA_SSL_CA: pem('CERTIFICATE')
     .optional()
@@ -221,16 +216,22 @@ export const kafkaConfig = {
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
 };
 
+/** Variables of processes that serve HTTP. */
+export const httpConfig = {
+  PORT: port.prefault('3000').describe('Port of the public API, or of the dashboard'),
+  TRUST_PROXY: proxyList
+    .prefault('')
+    .describe('Addresses or networks of proxies whose X-Forwarded-For is trusted; required in production, or none'),
+  SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
+    .prefault('300')
+    .describe(
+      'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
+    ),
+};
+
 export const databaseUrlConfig = {
   DATABASE_URL: url('postgres', 'postgresql').describe("Database URL with the service's own role"),
   DATABASE_PASSWORD: z.string().optional().describe('Its password, if the URL has none'),
-};
-
-export const databaseConfig = {
-  ...databaseUrlConfig,
-  DATABASE_POOL_MAX: wholeNumber(1, 200)
-    .prefault('10')
-    .describe('Maximum number of database connections of this process'),
 };
 
 /**

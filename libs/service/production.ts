@@ -70,10 +70,6 @@ const rules = {
       : undefined,
   ),
   KAFKA_SASL_PASSWORD: secret(16, 'set a longer random one at the broker'),
-  ALLOW_UNREPLICATED: (value) =>
-    isTrue(value)
-      ? 'must not be true: topics need three replicas, so that the loss of one broker loses no acknowledged message'
-      : undefined,
   DATABASE_URL: (value) =>
     database(value) ??
     (value !== undefined && URL.canParse(value) && administrators.test(new URL(value).username)
@@ -89,10 +85,6 @@ const rules = {
   JWT_WHOLE_BANK_CLIENTS: (value, all) =>
     value === undefined && all['JWKS_URL'] !== undefined
       ? 'must name the OAuth clients (azp or client_id) whose tokens may act for the whole bank, or be * for all of them'
-      : undefined,
-  API_KEY_ENVIRONMENTS: (value) =>
-    value !== undefined && value.trim() !== 'live'
-      ? 'must be live only, because test keys must not work in production'
       : undefined,
   API_KEY_PEPPER: (value) => {
     const [current = '', previous] = splitList(value);

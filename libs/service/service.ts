@@ -12,7 +12,7 @@ import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { type Clock, createClock } from './clock.ts';
-import { type databaseConfig, inProduction, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
+import { type databaseUrlConfig, inProduction, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
 import { createTracing } from './create-tracing.ts';
 import { type Check, type CheckResult, createHealthServer } from './health.ts';
 import { measureClock, measureExecution } from './measures.ts';
@@ -37,7 +37,7 @@ export async function createBasics(name: string, config: Config, { logger, insta
 
 /** Returns a function that creates connection pools of the service's schema. */
 export function createPoolFactory(
-  config: z.output<z.ZodObject<typeof databaseConfig>>,
+  config: z.output<z.ZodObject<typeof databaseUrlConfig>>,
   schemaMigrations: Migrations,
   logger: Logger,
 ) {
@@ -71,10 +71,16 @@ export async function connectDatabase(
   return clock;
 }
 
+/**
+ * After this time without a heartbeat, other processes take over the partitions. A pause of a busy production process must
+ * be shorter.
+ */
+const sessionTimeoutMs = { production: 6_000, trial: 3_000 };
+
 /** Returns a function that creates the consumer of a group of the service. It starts nothing. */
 export function consumerGroups(
   kafka: KafkaClient,
-  { TOPIC_PREFIX: prefix, SESSION_TIMEOUT_MS: sessionTimeoutMs }: { TOPIC_PREFIX: string; SESSION_TIMEOUT_MS: number },
+  { TOPIC_PREFIX: prefix, BANK_MODE: mode }: Pick<Config, 'TOPIC_PREFIX' | 'BANK_MODE'>,
   logger: Logger,
 ) {
   return (
@@ -83,7 +89,13 @@ export function consumerGroups(
     options: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch' | 'fill'>,
   ): Consumer => {
     const prefixed = topics.map((topic) => topicName(prefix, topic));
-    return new Consumer(kafka, { groupId: prefix + name, topics: prefixed, sessionTimeoutMs, logger, ...options });
+    return new Consumer(kafka, {
+      groupId: prefix + name,
+      topics: prefixed,
+      sessionTimeoutMs: sessionTimeoutMs[mode],
+      logger,
+      ...options,
+    });
   };
 }
 
@@ -131,7 +143,7 @@ export async function serve(
   const ofConsumers = (check: (consumer: Consumer) => CheckResult): Record<string, Check> =>
     Object.fromEntries(Object.entries(consumers).map(([name, consumer]) => [name, () => check(consumer)]));
   const health = createHealthServer({
-    host: config.HEALTH_HOST,
+    host: config.HOST,
     port: config.HEALTH_PORT,
     live: { ...ofConsumers((consumer) => consumer.alive()), relay: () => relay.health() },
     ready: {
@@ -148,7 +160,7 @@ export async function serve(
   onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
   onStop('readiness', () => health.drain());
   await health.start();
-  if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
+  if (config.BANK_MODE === 'production') await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
   await Promise.all(Object.values(publishers).map((publisher) => publisher.start()));
   onStop('membership', () => membership.stop());
   await membership.start();

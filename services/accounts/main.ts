@@ -24,7 +24,7 @@ run('accounts', async (context) => {
   // There is a pool per purpose, so that a busy service cannot delay the relay, and a check of the audit, which takes
   // minutes, cannot delay reads. Commands look up rows by their ids, so each of their statements is planned once.
   const newPool = createPoolFactory(config, migrations, logger);
-  const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
+  const pool = newPool('accounts', { max: 10 });
   // One connection is for recognizing repeats.
   const commandPool = newPool('accounts-commands', { max: commandConcurrency + 1, options: lookupPlans });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isCurrency } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
-import { port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
+import { httpConfig, processConfig, url } from '#libs/service/config.ts';
 import { rotatedSecret } from '#libs/service/signing.ts';
 import { brandConfig } from './html/brand.ts';
 
@@ -10,8 +10,7 @@ const secret = z.string().min(16, 'must have at least 16 characters');
 
 export const dashboardConfig = z.object({
   ...processConfig,
-  HOST: z.string().default('0.0.0.0').describe('Address of the dashboard'),
-  PORT: port.prefault('3000').describe('Port of the dashboard'),
+  ...httpConfig,
   API_URL: url('http', 'https').describe(
     'URL of the REST API, as the dashboard reaches it. TRUST_PROXY of the gateway must name the address of the dashboard, so that limits and audit records have that of the browser',
   ),
@@ -34,14 +33,6 @@ export const dashboardConfig = z.object({
   SESSION_SECRET: rotatedSecret.describe(
     'Secret from which the keys of session cookies are derived; the same for all dashboards. Of two, the first one seals and both can open; changing a single one signs everybody out',
   ),
-  TRUST_PROXY: proxyList
-    .prefault('')
-    .describe('Addresses or networks of proxies whose X-Forwarded-For is trusted; required in production, or none'),
-  SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
-    .prefault('300')
-    .describe(
-      'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
-    ),
   BANK_BRANCH: z.string().min(1).max(100).optional().describe('Branch in which the dashboard is used, on receipts'),
   BANK_CURRENCY: z
     .string()

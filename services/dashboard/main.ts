@@ -22,7 +22,7 @@ run(
     const registry = createMetrics('dashboard');
     const serving = createServing('dashboard', config, { logger, onStop });
     const health = createHealthServer({
-      host: config.HEALTH_HOST,
+      host: config.HOST,
       port: config.HEALTH_PORT,
       // A page says that the API is away; without the dashboard there would be no page.
       ready: { http: serving.ready },

@@ -7,7 +7,7 @@ import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
-import { kafkaConfig, list, port, processConfig, proxyList, url, wholeNumber } from '#libs/service/config.ts';
+import { httpConfig, kafkaConfig, list, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, pepperConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -15,6 +15,8 @@ import type { FourEyes } from './access/four-eyes.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms, tokenTypes } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
+
+const callingCode = /^[1-9]\d{0,2}$/;
 
 /** role=scope scope;role=scope */
 const roleScopes = z
@@ -100,8 +102,7 @@ export const gatewayConfig = z
     ...processConfig,
     ...kafkaConfig,
     ...tracingConfig,
-    HOST: z.string().default('0.0.0.0').describe('Address of the public API'),
-    PORT: port.prefault('3000').describe('Port of the public API'),
+    ...httpConfig,
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
     JWT_AUDIENCE: list.optional().describe('The aud of accepted tokens; of several, a token needs one'),
     JWKS_URL: url('http', 'https').optional().describe("URL of the issuer's public keys"),
@@ -130,13 +131,6 @@ export const gatewayConfig = z
       .describe(
         'Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values are ignored; if unset, the values are scopes',
       ),
-    JWT_MAX_LIFETIME: wholeNumber(60, 86_400)
-      .prefault('43200')
-      .describe('Maximum lifetime of an accepted token, exp - iat, in seconds'),
-    API_KEY_ENVIRONMENTS: list
-      .pipe(z.array(z.enum(['live', 'test'])))
-      .prefault('live')
-      .describe('Environments whose API keys work here: live, test or both'),
     KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 730)
       .prefault('365')
       .describe('Maximum and default lifetime of a new API key, which never exceeds that of the key that creates it'),
@@ -150,39 +144,26 @@ export const gatewayConfig = z
     AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000)
       .prefault('60')
       .describe('Failed authentications per minute and address before further ones get a 429; 0 for no limit'),
-    TRUST_PROXY: proxyList.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
     CORS_ORIGINS: list
       .prefault('*')
       .describe(
         'Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none',
-      ),
-    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 300)
-      .prefault('60')
-      .describe(
-        'How often counted refusals of credentials and permissions are written to the audit log and published to the topic security',
       ),
     MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
       .prefault('10000')
       .describe(
         'Maximum number of connections of a gateway; one address may have a tenth of them, except proxies in TRUST_PROXY',
       ),
-    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
-      .prefault('300')
-      .describe(
-        'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
-      ),
     DEFAULT_COUNTRY: z
       .string()
-      .refine(isCountry, 'must be the code of a country in ISO 3166, such as KE')
+      .refine(
+        (text) => isCountry(text) || callingCode.test(text),
+        'must be the code of a country in ISO 3166, such as KE, or a calling code, such as 254',
+      )
       .optional()
       .describe(
-        'Country of phone numbers without country code: with KE, 0700 000 001 becomes +254700000001; if unset, they are refused',
+        'Country, or calling code such as 254, of phone numbers without one: with KE, 0700 000 001 becomes +254700000001; if unset, they are refused',
       ),
-    DEFAULT_CALLING_CODE: z
-      .string()
-      .regex(/^[1-9]\d{0,2}$/, 'must be a calling code of 1 to 3 digits, such as 254')
-      .optional()
-      .describe('The same by a calling code, such as 254; DEFAULT_COUNTRY takes precedence'),
     ...fourEyesConfig,
     SECURITY_CONTACT: z
       .string()
@@ -232,6 +213,9 @@ function toFourEyes(
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
 
+/** An access token for longer is refused, 12 hours: the longest shift (docs/decisions/0035). */
+export const maxTokenLifetimeS = 43_200;
+
 /** A withdrawn key of the issuer is refused within this time, and tokens get a 503 if JWKS_URL has failed for this long. */
 const maxKeyAgeMs = 300_000;
 
@@ -240,7 +224,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
     isTrial: config.BANK_MODE === 'trial',
-    homeCountry: homeCountry(config.DEFAULT_COUNTRY, config.DEFAULT_CALLING_CODE),
+    homeCountry: homeCountry(config.DEFAULT_COUNTRY),
     pepper: config.API_KEY_PEPPER[0] ?? '',
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
@@ -258,7 +242,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
       wholeBankClients: config.JWT_WHOLE_BANK_CLIENTS ?? [],
       scopesClaim: config.JWT_SCOPES_CLAIM,
       roleScopes: config.JWT_ROLE_SCOPES,
-      maxLifetimeS: config.JWT_MAX_LIFETIME,
+      maxLifetimeS: maxTokenLifetimeS,
     },
     rateLimitPerMinute: config.RATE_LIMIT_PER_MINUTE,
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,

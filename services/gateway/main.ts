@@ -59,7 +59,7 @@ run(
 
     const serving = createServing('gateway', config, context);
     const health = createHealthServer({
-      host: config.HEALTH_HOST,
+      host: config.HOST,
       port: config.HEALTH_PORT,
       ready: {
         http: serving.ready,
@@ -85,7 +85,7 @@ run(
     onStop('key follower', () => keyFollower.stop());
     onStop('token follower', () => tokenFollower.stop());
     onStop('requester', () => requester.stop());
-    if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
+    if (config.BANK_MODE === 'production') await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
     await Promise.all([keyFollower.start(), tokenFollower.start(), requester.start()]);
     onStop('key floor', () => keyFloor.stop());
     onStop('clock', () => clock.stop());
@@ -98,7 +98,8 @@ run(
       logger,
       now,
       metrics,
-      summaryMs: config.SECURITY_SUMMARY_SECONDS * 1000,
+      // In a trial, people look at once.
+      summaryMs: config.BANK_MODE === 'trial' ? 1_000 : 60_000,
     });
     onStop('audit records', () => auditRecords.stop());
     auditRecords.start();

@@ -10,7 +10,7 @@ import { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
 import { createEndedTokens } from './access/ended-tokens.ts';
-import type { GatewayConfig } from './config.ts';
+import { type GatewayConfig, maxTokenLifetimeS } from './config.ts';
 import { encodeNotice } from './messages/encode.ts';
 import { createKeyFloor } from './messages/key-floor.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
@@ -54,7 +54,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     },
   });
   const apiKeys = createApiKeys({
-    environments: config.API_KEY_ENVIRONMENTS,
+    environments: config.BANK_MODE === 'trial' ? ['live', 'test'] : ['live'],
     peppers: config.API_KEY_PEPPER,
     logger,
     onUse: keyUseRecorder(publisher, prefix, logger),
@@ -83,7 +83,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     publisher,
     keys,
     prefix,
-    maxLifetimeS: config.JWT_MAX_LIFETIME,
+    maxLifetimeS: maxTokenLifetimeS,
     logger,
     now,
   });

@@ -19,7 +19,7 @@ import { checkZone } from './closings/zone.ts';
 import { ledgerConfig } from './config.ts';
 import { setCalendar } from './domain/calendar.ts';
 import { measureBooks, measurePartitions, observeBatches } from './measure.ts';
-import { createPools } from './pools.ts';
+import { createPools, readConnections } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
 import { createDailyCheck } from './verify/daily-check.ts';
@@ -91,7 +91,7 @@ run('ledger', async (context) => {
     keys,
     logger,
     now,
-    concurrency: config.DATABASE_POOL_MAX,
+    concurrency: readConnections,
     verifier,
   });
   const observe = observeBatches(metrics, tracing);

@@ -4,6 +4,9 @@ import { createPoolFactory, watching } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
 import { migrations } from './schema.ts';
 
+/** Connections of a process for reads. */
+export const readConnections = 10;
+
 export type Pools = ReturnType<typeof createPools>;
 
 /**
@@ -22,7 +25,7 @@ export function createPools(
     // One writer for single commands and one for callers' batches.
     writes: newPool(name, { verify, max: 2, options: lookupPlans }),
     watch: newPool(name, watching),
-    reads: newPool(name, { max: config.DATABASE_POOL_MAX }),
+    reads: newPool(name, { max: readConnections }),
     // For queries that scan many rows, so that other reads always have connections.
     searches: newPool(name, { max: 2 }),
     relayPool: newPool(name, { verify, max: 4, options: lookupPlans }),

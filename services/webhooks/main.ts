@@ -51,7 +51,7 @@ run('webhooks', async (context) => {
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
   const newPool = createPoolFactory(config, migrations, logger);
-  const pool = newPool('webhooks', { max: config.DATABASE_POOL_MAX });
+  const pool = newPool('webhooks', { max: 10 });
   // Stores events and creates deliveries, with one connection each.
   const feedPool = newPool('webhooks-feeds', { max: 2, options: lookupPlans });
   const relayPool = newPool('webhooks-relay', { max: 3, options: lookupPlans });

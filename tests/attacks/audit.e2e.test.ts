@@ -14,7 +14,7 @@ import { eventually, useBank } from '../support/world.ts';
 /**
  * Tests that every write by a member of staff, and every refused request to an endpoint for staff, is in the audit log.
  */
-const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'unfreeze' } });
+const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'unfreeze' } });
 const { api } = world;
 let staff: Api;
 let client: RestClient;

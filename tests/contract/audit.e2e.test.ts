@@ -15,7 +15,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the contract of audit records, from the transaction of the change to the list and the topic. */
-const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
+const world = useBank({ env: { ...staffEnv } });
 const { api } = world;
 
 const requestId = (answer: Answer) => answer.header('x-request-id') ?? '';

@@ -11,7 +11,7 @@ import { testWebhooks } from './webhooks.ts';
 
 /** Tests the dashboard as administrators use it: lists, keys, webhooks, audit, books, and operations. */
 describeInBrowser('the dashboard of administrators', () => {
-  const world = useBank({ gateways: 2, webhooks: 1, dashboards: 2, env: { SECURITY_SUMMARY_SECONDS: '1' } });
+  const world = useBank({ gateways: 2, webhooks: 1, dashboards: 2 });
   const dashboard = useDashboard(world);
   const records = useRecords(world);
   testLists(dashboard, records);

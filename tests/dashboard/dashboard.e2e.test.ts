@@ -14,7 +14,7 @@ import { testYourDay } from './your-day.ts';
  * administration.e2e.test.ts tests the pages of administrators.
  */
 describeInBrowser('the dashboard of a branch', () => {
-  const world = useBank({ gateways: 2, webhooks: 1, dashboards: 2, env: { SECURITY_SUMMARY_SECONDS: '1' } });
+  const world = useBank({ gateways: 2, webhooks: 1, dashboards: 2 });
   const dashboard = useDashboard(world);
   const records = useRecords(world);
   testSignIn(dashboard);

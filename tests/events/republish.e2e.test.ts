@@ -160,7 +160,6 @@ describe('bank republish', () => {
     await loseKafka();
     await script('deploy/create-topics.ts', [], {
       REPLICATION_FACTOR: '1',
-      ALLOW_UNREPLICATED: 'true',
       LOG_LEVEL: 'warn',
     });
     await Promise.all(['ledger', 'accounts', 'webhooks'].map((name) => world.bank.process(name).restart()));

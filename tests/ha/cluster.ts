@@ -33,10 +33,8 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
       databasePort: database.port,
       nodeDatabasePort: () => database.port,
       databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
-      // Services refuse to start with topics that could be lost with one broker.
       env: {
         REPLICATION_FACTOR: '3',
-        ALLOW_UNREPLICATED: 'false',
         KAFKA_SSL: 'true',
         KAFKA_SSL_CA_FILE: certificates.trusted,
         ...options.env,

@@ -36,7 +36,6 @@ const world = useBank({
     FOUR_EYES: 'all',
     FOUR_EYES_LIMITS: 'USD:1000',
     RETENTION_YEARS: '0',
-    SECURITY_SUMMARY_SECONDS: '1',
   },
 });
 

@@ -15,7 +15,6 @@ const chart = new URL('../../deploy/helm/core-banking/', import.meta.url);
 const ofTheChart = [
   'HOST',
   'PORT',
-  'HEALTH_HOST',
   'HEALTH_PORT',
   'INSTANCE',
   'API_URL',

@@ -63,7 +63,7 @@ The environment variables of every program, grouped by the programs that read th
   error. A trailing line break in the file is ignored.
 - An empty variable counts as unset.
 - Unless \`BANK_MODE\` is trial, a program refuses to start with unencrypted connections, guessable secrets, or conveniences for tests.
-- \`LOG_LEVEL\`, \`INSTANCE\`, \`HEALTH_HOST\` and \`HEALTH_PORT\` are read by every long-running process.
+- \`LOG_LEVEL\`, \`INSTANCE\`, \`HOST\` and \`HEALTH_PORT\` are read by every long-running process.
 
 ${sections.join('\n')}`;
 }

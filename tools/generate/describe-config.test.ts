@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { databaseConfig, kafkaConfig } from '#libs/service/config.ts';
+import { databaseUrlConfig, kafkaConfig } from '#libs/service/config.ts';
 import { describeConfig } from './describe-config.ts';
 
 test('the variables of a schema are described', () => {
-  const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
+  const described = describeConfig(z.object({ ...databaseUrlConfig, ...kafkaConfig }));
   expect(described).toContainEqual({
     name: 'DATABASE_URL',
     type: 'URL, postgres or postgresql',
@@ -30,6 +30,6 @@ test('the variables of a schema are described', () => {
     }),
   );
   expect(described).toContainEqual(
-    expect.objectContaining({ name: 'DATABASE_POOL_MAX', type: 'whole number, 1 to 200', default: '10' }),
+    expect.objectContaining({ name: 'KAFKA_SSL', type: 'true or false', default: 'false' }),
   );
 });

@@ -102,10 +102,17 @@ export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string
  */
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
-/** Versions before BANK_MODE had NODE_ENV for it. */
+/** What BANK_MODE means now. */
+const ofEarlierVersions = {
+  NODE_ENV: 'development',
+  ALLOW_UNREPLICATED: 'true',
+  API_KEY_ENVIRONMENTS: 'live,test',
+  SESSION_TIMEOUT_MS: '3000',
+  HEALTH_HOST: '127.0.0.1',
+};
 const modeOf = (project: string | undefined) => ({
   BANK_MODE: 'trial',
-  ...(project !== undefined && project !== PROJECT && { NODE_ENV: 'development' }),
+  ...(project !== undefined && project !== PROJECT && ofEarlierVersions),
 });
 
 /**
@@ -155,7 +162,7 @@ export async function createTopics(settings: BankSettings): Promise<void> {
       KAFKA_BROKERS: settings.brokers,
       TOPIC_PREFIX: settings.topicPrefix,
       REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
-      ALLOW_UNREPLICATED: 'true',
+      ...modeOf(settings.project),
       ...settings.env,
     },
     settings.project,
@@ -197,7 +204,6 @@ export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningK
 function dashboardEnvironment(spec: ServiceSpec, { issuer, dashboard }: BankSettings): Record<string, string> {
   return {
     BANK_MODE: 'trial',
-    HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
     HOST: '127.0.0.1',
@@ -215,14 +221,11 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
   if (spec.kind === 'dashboard') return dashboardEnvironment(spec, settings);
   const common = {
     ...modeOf(settings.project),
+    HOST: '127.0.0.1',
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
-    ALLOW_UNREPLICATED: 'true',
-    HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
-    // The group reassigns the partitions of a killed process after this time.
-    SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
   const sealing = { WEBHOOK_SECRET_KEYS: settings.webhookSecretKey };
@@ -239,13 +242,11 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     ...common,
     ...signing,
     ...sealing,
-    HOST: '127.0.0.1',
     PORT: String(spec.port),
     JWT_ISSUER: settings.issuer,
     JWT_AUDIENCE: AUDIENCE,
     JWKS_URL: `${settings.issuer}/jwks`,
     JWT_WHOLE_BANK_CLIENTS: [MAIN_CLIENT, READER_CLIENT, DASHBOARD_CLIENT].join(','),
-    API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
     ...local('RATE_LIMIT_PER_MINUTE'),
     ...local('AUTH_FAILURES_PER_MINUTE'),

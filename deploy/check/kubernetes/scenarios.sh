@@ -6,7 +6,7 @@ image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy
 host: bank.example
 kafka: { brokers: 'kafka.servers.svc.cluster.local:9093', user: bank }
 database: { host: postgres.servers.svc.cluster.local }
-config: { KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
+config: { KAFKA_SASL_MECHANISM: plain }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
 # One broker can only store one replica, which production mode refuses.
 pod: { env: [{ name: BANK_MODE, value: trial }] }

@@ -173,7 +173,7 @@ function scopeList({ scopes: own }: ApiKey): Html {
 
 const environments = {
   live: 'For programs of the bank and its partners.',
-  test: 'For trials. It works only where the bank allows test keys (API_KEY_ENVIRONMENTS), with the same accounts.',
+  test: 'For trials. It works only in a trial of the bank, with the same accounts.',
 };
 
 function keyForm(visit: PageRequest, { says, button }: Announced, values: URLSearchParams, wrong: Wrong): Html {
