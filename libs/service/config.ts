@@ -128,7 +128,7 @@ export const list = z
   .meta({ title: 'list, separated by commas' });
 
 /** The addresses or networks of proxies; none for an explicit empty list. */
-export const proxyList = list
+const proxyList = list
   .transform((proxies) => (proxies.join() === 'none' ? [] : proxies))
   .meta({ title: 'list, separated by commas, or none' });
 
