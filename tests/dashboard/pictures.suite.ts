@@ -118,4 +118,35 @@ describe('pictures of the dashboard', () => {
         }
       }
   });
+
+  it.runIf(process.env['SCREENSHOTS'])('of a till, and of what is printed, are stored', async () => {
+    const { account, transaction } = example;
+    const of = `/accounts/${account.account_id}`;
+    const { page } = await as('officer');
+    await page.goto(ui('/tills/open'));
+    await page.getByLabel('Counted').fill('5000 KES');
+    await page.getByRole('button', { name: 'Open the till' }).click();
+    await page.getByText('Your till is open.').waitFor();
+    await look(page, 'officer-till-opened-desk-light');
+    await page.goto(`${page.url().split('?')[0]}/close`);
+    await page.getByLabel('Counted, in KES').fill('4900');
+    await page.getByLabel('Reason for the difference').fill('a note is lost');
+    await page.getByRole('button', { name: 'Close the till' }).click();
+    await page.getByText('There is a difference').waitFor();
+    await page.getByRole('button', { name: 'Close the till' }).click();
+    await page.getByText('Your till is closed.').waitFor();
+    await look(page, 'officer-till-closed-desk-light');
+    const till = new URL(page.url()).pathname.replace('/admin/ui', '');
+    await page.setViewportSize({ width: 794, height: 1123 });
+    await page.emulateMedia({ media: 'print' });
+    for (const [name, path] of [
+      ['till', till],
+      ['receipt', `/counter/receipts/trf_${transaction.transaction_id.slice(4)}`],
+      ['statement', `${of}/statement`],
+      ['statement-printed', `${of}/statement.html`],
+    ] as const) {
+      await page.goto(ui(path), { waitUntil: 'networkidle' });
+      await look(page, `paper-${name}`);
+    }
+  });
 });

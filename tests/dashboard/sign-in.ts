@@ -272,6 +272,7 @@ export function testSignOut({ world, open }: Dashboard): void {
       await page.getByLabel('User name').waitFor();
       await enterPassword(page, 'officer');
       await page.getByText('Nothing has been done yet.').waitFor();
+      expect(await heading(page)).toBe('Your form');
       await expectFine(page, 'kept-form');
       await page.getByRole('button', { name: 'Send it now' }).focus();
       await page.keyboard.press('Enter');

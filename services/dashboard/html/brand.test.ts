@@ -38,6 +38,15 @@ describe('the accent of a bank', () => {
     expect(accentStyle('#0B5D3B')).toMatch(/^:root[^{]*\{--accent:#0b5d3b;/);
   });
 
+  it('keeps its hue and its saturation', () => {
+    // A dark green is a green in the dark theme, and no grey.
+    const { dark } = accentColours('#0b6b4f');
+    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(dark.slice(at, at + 2), 16));
+    expect((Math.max(red, green, blue) - Math.min(red, green, blue)) / green).toBeGreaterThan(0.8);
+    expect(green).toBeGreaterThan(blue);
+    expect(blue).toBeGreaterThan(red);
+  });
+
   it('is computed with the backgrounds of the style', () => {
     const pairs = backgrounds.light.map((light, i) => [light, backgrounds.dark[i]]);
     expect(['surface', 'bg', 'hover', 'plain-tint'].map(valuesOf)).toEqual(pairs);

@@ -70,13 +70,32 @@ const mix = (one: string, other: string, share: number): string => {
 /** The background of what is chosen: --tint, which is mixed of the surface and the colour of the text on it. */
 export const tintOf = (surface: string, text: string): string => mix(surface, text, 0.1);
 
-/** Mixes a colour with black or white until it can be read on every one of these backgrounds, and on its own tint. */
-function readable(hex: string, on: readonly [surface: string, ...string[]], towards: string): string {
-  for (let share = 0; share < 1; share += 0.02) {
-    const mixed = mix(hex, towards, share);
-    if ([...on, tintOf(on[0], mixed)].every((background) => contrast(mixed, background) >= sufficient)) return mixed;
+/** The same hue and saturation (of HSL) with another lightness, from 0 to 1: mixed with white, it would be grey. */
+function withLightness(hex: string, lightness: number): string {
+  const colour = parseColour(hex).map((part) => part / 255);
+  const [low, high] = [Math.min(...colour), Math.max(...colour)];
+  const own = (low + high) / 2;
+  const range = (one: number) => Math.min(one, 1 - one);
+  // A grey has no hue, and black and white have none that could be kept.
+  const scale = high === low ? 0 : range(lightness) / range(own);
+  return toHex(colour.map((part) => 255 * (lightness + (part - own) * scale)) as unknown as Rgb);
+}
+
+const lightnessOf = (hex: string): number => {
+  const colour = parseColour(hex);
+  return (Math.min(...colour) + Math.max(...colour)) / 510;
+};
+
+/** Makes a colour darker or lighter until it can be read on every one of these backgrounds, and on its own tint. */
+function readable(hex: string, on: readonly [surface: string, ...string[]], step: number): string {
+  const isReadable = (text: string) =>
+    [...on, tintOf(on[0], text)].every((background) => contrast(text, background) >= sufficient);
+  if (isReadable(hex)) return hex;
+  for (let lightness = lightnessOf(hex) + step; lightness > 0 && lightness < 1; lightness += step) {
+    const shown = withLightness(hex, lightness);
+    if (isReadable(shown)) return shown;
   }
-  return towards;
+  return step < 0 ? '#000000' : '#ffffff';
 }
 
 /**
@@ -91,8 +110,8 @@ export function accentColours(accent: string) {
     onFill,
     // Under the pointer: away from the text on it.
     hover: mix(accent, onFill === '#ffffff' ? '#000000' : '#ffffff', 0.15),
-    light: readable(accent, backgrounds.light, '#000000'),
-    dark: readable(accent, backgrounds.dark, '#ffffff'),
+    light: readable(accent, backgrounds.light, -0.02),
+    dark: readable(accent, backgrounds.dark, 0.02),
   };
 }
 

@@ -126,6 +126,16 @@ describe('formats of pages', () => {
     expect([...shown].map(([, text]) => text)).toEqual(leading);
   });
 
+  it('a card begins with the column that leads, unless it is empty', () => {
+    const columns = [
+      { title: 'Opened', show: () => 'today' },
+      { title: 'In', isNumber: true, show: () => '4.00' },
+      { title: 'Difference', isNumber: true, isLeading: true, show: (row: string) => row },
+    ];
+    const shown = table('Tills', columns, ['-1.00', ''], '').text.matchAll(/leading"><div>(.*?)<\/div>/g);
+    expect([...shown].map(([, text]) => text)).toEqual(['today', '-1.00', 'today', '4.00']);
+  });
+
   it('the column by which a list is ordered says so and has the link that reverses it', () => {
     const columns = [
       { title: 'When', sort: { direction: 'descending', href: '?order=asc' } as const, show: () => 'x' },

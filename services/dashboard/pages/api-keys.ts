@@ -18,18 +18,7 @@ import {
 import { addPage, type PageRequest, type PageResult } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
-import {
-  emptyState,
-  facts,
-  notice,
-  pill,
-  showFullTime,
-  showOptions,
-  showTime,
-  showUntil,
-  table,
-  tags,
-} from '../html/show.ts';
+import { facts, notice, pill, showFullTime, showOptions, showTime, showUntil, table, tags } from '../html/show.ts';
 import { type MadeBy, makerFacts, readMaker } from './made-by.ts';
 import { type Announced, type Asked, announce } from './needs-approval.ts';
 import { scopeGroups, scopePresets, showMark, showScopes } from './scope-words.ts';
@@ -156,10 +145,7 @@ function keyTable(keys: readonly ApiKey[], names: ActorNames, sort: Sorting): Ht
       },
     ],
     keys,
-    emptyState('There is no API key yet. A program needs one to use the bank.', {
-      href: `${url}/new`,
-      text: 'Create the first one',
-    }),
+    'There is no API key yet.',
   );
 }
 

@@ -425,7 +425,7 @@ ${desk(
     ['Id', idText(approval_id)],
   ])}${notes}`,
   html`${effects.refusal !== undefined && notice('warning', html`<strong>The bank would refuse this now.</strong> ${effects.refusal}`)}${effects.caution !== undefined && notice('warning', effects.caution)}${showChanges(approval, effects)}${day}
-${mayDecide && status === 'Waiting' && decisionForm(visit, approval, effects.refusal !== undefined, wrong)}`,
+${mayDecide && status === 'Waiting' && decisionForm(visit, approval, amount, effects.refusal !== undefined, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
 <pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>${hasSlip && html`<p class="paper">${bankName()}: the cash was received, and is not posted yet. A second person must approve it first.</p><p class="paper signature">Signature of the bank</p>`}`;
@@ -495,13 +495,14 @@ function showValue(value: unknown, approval: Approval, subjects: Subjects): Html
 function decisionForm(
   { person, fields }: PageRequest,
   { approval_id }: Approval,
+  amount: string | undefined,
   isRefused: boolean,
   wrong: Wrong,
 ): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${showField({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, isRequired: true, hint: 'Why you reject it; for an approval, if there is something to say.' }, fields, wrong)}
-<div class="actions"><button name="decision" value="approval" formnovalidate${isRefused && html` class="secondary"`}>Approve</button> <button name="decision" value="rejection" class="danger quiet-danger">Reject</button></div>
+<div class="actions"><button name="decision" value="approval" formnovalidate${isRefused && html` class="secondary"`}>Approve${amount !== undefined && ` ${amount}`}</button> <button name="decision" value="rejection" class="danger quiet-danger">Reject</button></div>
 </form>`;
 }
 

@@ -868,7 +868,7 @@ describe('a transaction', () => {
       'create_transaction',
       '(+12 ms)',
       '(+22 ms)',
-      'corebanking.transaction.completed.v1',
+      'corebanking.<wbr>transaction.<wbr>completed.<wbr>v1',
       'a-b',
       'Published',
       `href="/admin/ui/counter/receipts/${ids.transaction}"`,
