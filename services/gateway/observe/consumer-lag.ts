@@ -1,7 +1,7 @@
 import type { Operations } from '#libs/contracts/operations.ts';
 import { deadLetterTopics, feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { groupLag } from '#libs/kafka/topics.ts';
+import { groupLags } from '#libs/kafka/topics.ts';
 import { kept } from '#libs/service/metrics.ts';
 
 /** Returns the lag of the bank's own consumers. Rejects if the brokers do not respond in time. */
@@ -24,23 +24,18 @@ const keptMs = 2_000;
 
 export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerLag {
   const ask: ConsumerLag = async () => {
-    const lags = await Promise.all(
-      Object.entries(groups).map(async ([group, topics]) => {
-        const found = await groupLag(
-          kafka,
-          prefix + group,
-          topics.map((name) => topicName(prefix, name)),
-          timeoutMs,
-        );
-        return found.map(({ topic, partition, lag }) => ({
-          group,
-          topic: topic.slice(prefix.length),
-          partition,
-          lag: Number(lag),
-        }));
-      }),
+    const asked = Object.entries(groups).map(
+      ([group, topics]) => [prefix + group, topics.map((name) => topicName(prefix, name))] as const,
     );
-    return lags.flat();
+    const found = await groupLags(kafka, new Map(asked), timeoutMs);
+    return [...found].flatMap(([id, lags]) =>
+      lags.map(({ topic, partition, lag }) => ({
+        group: id.slice(prefix.length),
+        topic: topic.slice(prefix.length),
+        partition,
+        lag: Number(lag),
+      })),
+    );
   };
   return kept(ask, keptMs);
 }
