@@ -112,9 +112,9 @@ make_secrets() {
     $(kubectl --namespace bank get job bank-secrets -o jsonpath='{range .spec.template.spec.containers[0].env[*]}{.name}={.value}{"\n"}{end}' | grep -E '^(BANK_MODE|MASTER_SECRET|SECRETS)=') \
     "$here/../../node_modules/.bin/node" "$here/../secrets/kubernetes.ts"
 }
-digests() { kubectl --namespace bank get secrets -o jsonpath='{range .items[*]}{.metadata.name}{.data}{"\n"}{end}'; }
+digests() { kubectl --namespace bank get secrets -l app.kubernetes.io/component=secrets -o jsonpath='{range .items[*]}{.metadata.name}{.data}{"\n"}{end}'; }
 pods() { kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v -e migrate -e topics -e secrets | sort; }
-check 'the job makes a master key and derives a Secret for each service' eval 'make_secrets && [ "$(kubectl --namespace bank get secrets -o name | tr "\n" " ")" = "secret/bank-accounts secret/bank-gateway secret/bank-ledger secret/bank-master secret/bank-webhooks " ]'
+check 'the job makes a master key and derives a Secret for each service' eval 'make_secrets && [ "$(kubectl --namespace bank get secrets -l app.kubernetes.io/component=secrets -o name | tr "\n" " ")" = "secret/bank-accounts secret/bank-gateway secret/bank-ledger secret/bank-master secret/bank-webhooks " ]'
 check 'a second run changes nothing' eval 'before=$(digests) && make_secrets && [ "$before" = "$(digests)" ]'
 check 'an upgrade after the first run replaces no pod' eval 'before=$(pods) && install --set ledger.config.BACKDATE_DAYS=30 && [ "$before" = "$(pods)" ]'
 kubectl --namespace bank create secret generic other --from-literal key=value > /dev/null
@@ -147,7 +147,7 @@ held_back() {
 }
 check 'the disruption budget delays a drain' held_back
 check 'and continues once there is capacity' eval 'kubectl uncordon node-1 node-2 node-3 && kubectl --namespace bank rollout status deployment/bank-ledger --timeout 60s && kubectl drain "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[0].spec.nodeName}")" --ignore-daemonsets --delete-emptydir-data --timeout 60s'
-check 'helm uninstall leaves the jobs of the hooks and the secrets' eval 'helm uninstall bank --namespace bank --wait && [ "$(count secrets)" = 5 ] && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
+check 'helm uninstall leaves the jobs of the hooks and the secrets' eval 'helm uninstall bank --namespace bank --wait && [ "$(count secrets -l app.kubernetes.io/component=secrets)" = 4 ] && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

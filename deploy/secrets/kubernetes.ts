@@ -88,7 +88,7 @@ export async function storeSecrets(
     const first = createHash('sha256').update(keys).digest('hex');
     const metadata = { name: master, labels, annotations: { 'core-banking/first': first } };
     await api.create({ metadata, stringData: { MASTER_KEYS: keys } });
-    logger.info({ secret: master }, 'a master key was made: keep a copy of it');
+    logger.info({ name: master }, 'a master key was made: keep a copy of it');
   }
   const masters = keys.split(',').map((key) => key.trim());
   if (masters.some((key) => key.length < 32)) throw new Error(`${master}: each of MASTER_KEYS needs 32 characters`);
@@ -99,7 +99,7 @@ export async function storeSecrets(
     if (changed.length === 0) continue;
     if (data === undefined) await api.create({ metadata: { name, labels }, stringData: derived[reader] });
     else await api.change(name, Object.fromEntries(changed));
-    logger.info({ secret: name, keys: changed.map(([key]) => key) }, 'secrets were stored');
+    logger.info({ name, keys: changed.map(([key]) => key) }, 'secrets were stored');
   }
 }
 
