@@ -15,6 +15,7 @@ import {
   databaseTime,
   resend,
   restoreTo,
+  tryRestore,
   withPool,
 } from '../../tests/faults/restoring.ts';
 import { Api, type RestAccount, type RestTransaction } from '../../tests/support/client.ts';
@@ -60,6 +61,9 @@ export const restore: Part = {
       Promise.all([backUp(cluster), customers.work(10)]).then(() => undefined),
     );
     await customers.work(10);
+    await check.step('the script of the monthly restore reads backup and archive, and finds the books balanced', () =>
+      tryRestore(cluster),
+    );
     const moment = await databaseTime(cluster);
     await sleep(1_100);
     const told = await check.step('commit operations that the restored database will not have', async () => {

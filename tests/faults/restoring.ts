@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createKafka } from '#libs/kafka/client.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
@@ -8,12 +9,16 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { testKeys } from '#libs/service/test/keys.ts';
 import { acceptHistory } from '../../deploy/recovery/accept-history.ts';
 import { type Resent, resendCommands } from '../../deploy/recovery/resend-commands.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
+import { findPrograms } from '../../tools/local/postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 
 /** The steps of docs/operations.md, Restore, for a cluster of the fault campaign. */
 
 const patienceMs = 120_000;
+/** Long enough for Postgres to archive a segment. */
+const archivedMs = 2_000;
 /** Commands from before the moment, which the database has, are sent too. */
 const earlierMs = 60_000;
 
@@ -79,6 +84,26 @@ export async function databaseTime(cluster: Cluster): Promise<string> {
     ),
   );
   return rows[0]?.now ?? '';
+}
+
+/** Restores the base backup and the archived WAL beside the bank, as operators do every month. */
+export async function tryRestore(cluster: Cluster): Promise<string> {
+  await withPool(cluster, 'ledger', (pool) => pool.query('select pg_switch_wal()'));
+  await sleep(archivedMs);
+  const url = new URL(cluster.databaseUrl);
+  const { stdout } = await execute(
+    join(PROJECT, 'deploy/recovery/try-restore.sh'),
+    [`${dataFolder(cluster)}.backup`, archive(cluster)],
+    {
+      env: {
+        ...process.env,
+        PG_BIN: dirname((await findPrograms()).postgres),
+        OWNER: url.username,
+        DATABASE: url.pathname.slice(1),
+      },
+    },
+  );
+  return stdout.trim().split('\n').at(-1) ?? '';
 }
 
 /** Stops all services and replaces the database with that of the moment, from the base backup and the archive. */
