@@ -983,6 +983,7 @@ export interface Calls {
   /** List accounts. Scope: accounts:read. */
   listAccounts(input?: {
     client_id?: string;
+    client_ids?: string;
     account_ids?: string;
     account_type?: 'Savings' | 'Checking' | 'Current' | 'Loan';
     status?: 'Active' | 'Inactive' | 'Frozen';

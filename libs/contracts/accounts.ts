@@ -98,6 +98,7 @@ function hasOwnPrefix(body: field.Body): boolean {
 
 const listFilters = z.strictObject({
   client_id: field.id.optional(),
+  client_ids: field.ids('cli'),
   account_ids: field.ids('acc'),
   account_type: accountType.optional(),
   status: accountStatus.optional(),
@@ -270,6 +271,7 @@ export const accountMeanings = {
   fields: {
     account_id: `The account: \`acc_\` and 32 hexadecimal digits, ${meaning.opaque}`,
     account_ids: 'Only these accounts: at most 100 ids, separated by commas',
+    'list_accounts.client_ids': 'Only accounts of these clients: at most 100 ids, separated by commas',
     accountNumber: 'An account number, such as SAV-1234567897',
     account_number:
       'The account number that customers know: SAV, CHK, CUR, or LOA by type, a hyphen, and digits; for Teller and Vault, TLR or VLT and the currency',

@@ -60,10 +60,13 @@ test('clients and accounts are found by several ids; a bound caller gets only it
   expect(clients.items.map(({ client_id }) => client_id).sort()).toEqual([one, two].sort());
   const found = await allPages<AccountMaster>('list_accounts', { account_ids: accounts.join(',') });
   expect(found.items.map(({ account_id }) => account_id).sort()).toEqual([...accounts].sort());
+  const owned = await allPages<AccountMaster>('list_accounts', { client_ids: `${two},${one},${newId('client')}` });
+  expect(owned.items.map(({ account_id }) => account_id).sort()).toEqual([...accounts].sort());
   const page = { limit: 100, order: 'desc' as const };
   for (const [name, asked] of [
     ['list_clients', { client_ids: `${one},${two}` }],
     ['list_accounts', { account_ids: accounts.join(',') }],
+    ['list_accounts', { client_ids: `${one},${two}` }],
   ] as const)
     expect(await bank.send(name, { ...page, ...asked }, { bound_client_id: one })).toMatchObject({
       data: { items: [{ client_id: one }] },

@@ -134,7 +134,7 @@ async function searchClient(
 }
 
 async function listAccounts({ pool, context }: Read, data: MessageData<'list_accounts'>): Promise<ReplyBody> {
-  const { client_id, account_ids, account_type, status, currency, external_id } = data;
+  const { client_id, client_ids, account_ids, account_type, status, currency, external_id } = data;
   if (client_id !== undefined && !visible(context, client_id)) return found({ items: [] });
   const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency, external_id };
   // The gateway adds `balance` and `available_balance` to each item: their names and up to 17 digits each.
@@ -143,10 +143,10 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
     columns: accountColumns,
     fixed: "state = 'open'",
     filters,
-    more: [["account_id = any(string_to_array(?, ','))", account_ids]] satisfies TableList<
-      AccountRow,
-      AccountMaster
-    >['more'],
+    more: [
+      ["account_id = any(string_to_array(?, ','))", account_ids],
+      ["client_id = any(string_to_array(?, ','))", client_ids],
+    ] satisfies TableList<AccountRow, AccountMaster>['more'],
     ...byTime<AccountRow>('created_at', 'account_id'),
     item: toAccountMaster,
     extraBytes: 64,

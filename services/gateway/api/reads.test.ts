@@ -63,6 +63,8 @@ describe('reads', () => {
     for (const list of ['', 'x', ids.account, `${ids.client},`, Array(101).fill(ids.client).join(',')])
       expect((await clients(list)).status, list).toBe(400);
     expect((await call('GET', `/accounts?account_ids=${ids.account}`)).status).toBe(200);
+    expect((await call('GET', `/accounts?client_ids=${ids.client}`)).status).toBe(200);
+    expect((await call('GET', `/accounts?client_ids=${ids.account}`)).status).toBe(400);
     const before = sent.length;
     const bound = keyHeader({ client_id: ids.client });
     expect((await call('GET', '/transactions?actor=key:x', undefined, bound)).status).toBe(403);
