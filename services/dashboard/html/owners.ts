@@ -100,8 +100,14 @@ export async function readAccountNumbers(
   return new Map([...(await accountsBy(visit, accountIds))].map(([id, { account_number }]) => [id, account_number]));
 }
 
-/** Returns the first 100 accounts of a client that match these filters. */
-export async function accountsOwnedBy({ api }: PageRequest, client_id: string, filters: Record<string, string> = {}) {
-  const parameters = new URLSearchParams({ client_id, ...filters, limit: '100' });
+/** Returns the accounts of at most 100 clients that match these filters, up to 100 for each client and 500 in all. */
+export async function accountsOwnedBy(
+  { api }: PageRequest,
+  clientIds: readonly string[],
+  filters: Record<string, string> = {},
+): Promise<Account[]> {
+  if (clientIds.length === 0) return [];
+  const limit = String(Math.min(500, 100 * clientIds.length));
+  const parameters = new URLSearchParams({ client_ids: clientIds.join(), ...filters, limit });
   return (await api.get<Account[]>(`/accounts?${parameters}`)).data;
 }

@@ -103,7 +103,7 @@ async function showForm(
   const [account, owner, siblings, notes, till] = await Promise.all([
     reading,
     reading.then((its) => readHolder(visit, its)),
-    hasOther(kind) ? reading.then(({ client_id }) => accountsOwnedBy(visit, client_id, { status: 'Active' })) : [],
+    hasOther(kind) ? reading.then(({ client_id }) => accountsOwnedBy(visit, [client_id], { status: 'Active' })) : [],
     reading.then((its) => notesFor(visit, its)),
     tillFor(visit, kind),
   ]);
@@ -307,14 +307,20 @@ interface Found extends FoundAccounts {
 async function findAccounts(visit: PageRequest, q: string): Promise<Found | undefined> {
   const answer = await search(visit.api, accountNumber.test(q) ? q.toUpperCase() : q);
   if (answer === undefined) return undefined;
-  const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => ({ client_id: id }));
+  const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
-    readClients(visit, shown),
-    Promise.all(shown.map(({ client_id }) => accountsOwnedBy(visit, client_id))),
+    readClients(
+      visit,
+      shown.map((client_id) => ({ client_id })),
+    ),
+    accountsOwnedBy(visit, shown),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => readOwnedAccount(visit, id))),
   ]);
-  const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
+  // The best match first, as the search has them.
+  const found = shown.flatMap((id) =>
+    ofClients.filter(({ client_id }) => client_id === id).map((account) => ({ account, owner: owners.get(id) })),
+  );
   const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
   const hasPosting = answer.some(({ kind }) => kind === 'transaction' || kind === 'transfer');
   return {

@@ -81,7 +81,7 @@ async function show(visit: PageRequest, client: Client, wrong: Wrong): Promise<P
   const title = `Erase ${clientName(client)}`;
   if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
   const mayRead = visit.person.scopes.has('accounts:read');
-  const accounts = mayRead ? await accountsOwnedBy(visit, client.client_id) : [];
+  const accounts = mayRead ? await accountsOwnedBy(visit, [client.client_id]) : [];
   return {
     title,
     content: html`<p>An erasure replaces the names, contacts and notes of a client permanently, also in stored replies, approvals and the audit.
