@@ -4,16 +4,23 @@ import { DASHBOARD_CLIENT } from '../../tools/local/bank.ts';
 import { describeInBrowser, expectFine, plain, useDashboard } from '../support/browser.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
+import { testTaskTable } from './task-table.ts';
 import { personAt, ways } from './typing.ts';
 
 /**
  * Tests four eyes in the dashboard, as two people use it. It has its own bank, in which everything needs an approval.
  */
 describeInBrowser('approvals in the dashboard', () => {
-  const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000', BANK_TIME_ZONE: 'Africa/Nairobi' };
+  const env = {
+    ...staffEnv,
+    FOUR_EYES: 'all',
+    FOUR_EYES_LIMITS: 'USD:1000 KES:1000000',
+    BANK_TIME_ZONE: 'Africa/Nairobi',
+  };
   const clients = `${staffEnv.JWT_WHOLE_BANK_CLIENTS},${DASHBOARD_CLIENT}`;
   const world = useBank({ dashboards: 1, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
-  const { ui, as } = useDashboard(world);
+  const dashboard = useDashboard(world);
+  const { ui, as } = dashboard;
 
   /** Opens the only pending approval, found by the count in the navigation. */
   async function openWaiting(page: Page, count: number): Promise<void> {
@@ -212,7 +219,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await expectFine(manager.page, 'approval-reversal');
       await manager.page.getByRole('button', { name: 'Approve' }).dblclick();
       await manager.page.getByText('It has been done.').waitFor();
-      await manager.page.getByText('It has been done.').locator('..').getByRole('link').click();
+      await manager.page.getByText('It has been done.').locator('..').getByRole('link').first().click();
       await manager.page.getByRole('link', { name: 'an earlier transaction' }).waitFor();
       // The audit has it soon.
       await expect
@@ -333,4 +340,6 @@ describeInBrowser('approvals in the dashboard', () => {
       expect([...manager.complaints, ...admin.complaints]).toEqual([]);
     });
   });
+
+  testTaskTable(dashboard);
 });

@@ -3,7 +3,6 @@ import { useBank } from '../support/world.ts';
 import { testBack } from './back.ts';
 import { testBatches } from './batches.ts';
 import { testDays } from './days.ts';
-import { testKeystrokes } from './keystrokes.ts';
 import { testTasks } from './tasks.ts';
 
 /**
@@ -16,5 +15,4 @@ describeInBrowser('the tasks of staff in the dashboard', () => {
   testBatches(dashboard);
   testDays(dashboard);
   testBack(dashboard);
-  testKeystrokes(dashboard);
 });
