@@ -68,7 +68,6 @@ function install(): void {
 /** The environment of a container that runs in production, without the servers of the test run. */
 const environment = (): NodeJS.ProcessEnv => ({
   ...process.env,
-  NODE_ENV: 'production',
   BANK_MODE: 'production',
   LC_ALL: 'C',
   PORT: String(port),

@@ -255,7 +255,7 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* Paths of the secrets, the instance name, and extraEnv. */}}
+{{/* Paths of the secrets, the name of the instance, and variables from the values. */}}
 {{- define "core-banking.env" -}}
 - name: INSTANCE
   valueFrom: { fieldRef: { fieldPath: metadata.name } }
