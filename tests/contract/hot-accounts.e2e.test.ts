@@ -107,7 +107,7 @@ it('a freeze stops transfers of both routes at once, and a reversal finds them',
     }
     return sent;
   });
-  await api.setStatus(account.account_id, 'Frozen', 'test');
+  await api.setStatus(account.account_id, 'Frozen', 'legal');
   frozenAt = performance.now();
   const sent = (await load).flat();
   const done = sent.filter(({ answer }) => answer.status === 201);

@@ -200,7 +200,7 @@ export class Consumer {
     const silentMs = (): number => performance.now() - Math.max(this.#lastSign, begunAt);
     while (!over.aborted) {
       await pause(sessionTimeoutMs / 2, over);
-      if (!over.aborted && this.#spares?.wantsRebalance()) await this.#pool.rejoin();
+      if (!over.aborted && this.#spares?.wantsRebalance()) void this.#pool.rejoin();
       if (silentMs() > sessionTimeoutMs && !over.aborted) await this.#countPartitions().catch(() => undefined);
       const isReachable = performance.now() - this.#lastAway > 2 * sessionTimeoutMs;
       if (isReachable && silentMs() > patienceMs)

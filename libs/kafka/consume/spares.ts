@@ -22,7 +22,7 @@ type Told = Omit<Member, 'id'>;
 const fillingName = 'FillingAssigner';
 const defaultPauseMs = 30_000;
 const longestPause = 20;
-const describeAttempts = 5;
+const longestAskMs = 5_000;
 
 /** A member's part in a group in which as few members as possible work (filling.ts). Its group has one topic. */
 export class Spares {
@@ -40,6 +40,8 @@ export class Spares {
   #joinedAt = -Infinity;
   #pauseMs: number;
   #workersBefore = '';
+  /** The next rebalance is one that this member has asked for. */
+  #hasAsked = false;
 
   constructor(kafka: KafkaClient, groupId: string, options: FillOptions, logger: Logger) {
     this.#kafka = kafka;
@@ -61,11 +63,11 @@ export class Spares {
   #filling({ MemberMetadata, MemberAssignment }: typeof AssignerProtocol): PartitionAssigner {
     return ({ cluster }) => ({
       name: fillingName,
-      version: 1,
+      version: 0,
       protocol: ({ topics }) => {
         const mine: Told = { busy: this.#busy(), keeps: this.#options.keeps(), first: this.#first, step: this.#step };
         const userData = Buffer.from(JSON.stringify(mine));
-        return { name: fillingName, metadata: MemberMetadata.encode({ version: 1, topics, userData }) };
+        return { name: fillingName, metadata: MemberMetadata.encode({ version: 0, topics, userData }) };
       },
       assign: async ({ members, topics: [topic = ''] }) => {
         const known = members.map(({ memberId, memberMetadata }) => this.#read(memberId, memberMetadata));
@@ -79,7 +81,7 @@ export class Spares {
         return [...shares].map(([memberId, share]) => ({
           memberId,
           memberAssignment: MemberAssignment.encode({
-            version: 1,
+            version: 0,
             assignment: { [topic]: share },
             userData: Buffer.of(),
           }),
@@ -112,6 +114,7 @@ export class Spares {
     this.#first = undefined;
     this.#step = 0;
     this.#members = undefined;
+    this.#joinedAt = -Infinity;
   }
 
   /** The members of the group, or undefined if they are not known. */
@@ -121,7 +124,7 @@ export class Spares {
 
   /** Only the leader is told who the members are, so the others ask. */
   async #describe(joinedAt: number): Promise<void> {
-    for (let attempt = 1; attempt <= describeAttempts && joinedAt === this.#joinedAt; attempt++) {
+    for (let attempt = 1; joinedAt === this.#joinedAt; attempt++) {
       try {
         const { groups } = await this.#kafka.withAdmin((admin) => admin.describeGroups([this.#groupId]));
         const [group] = groups;
@@ -131,7 +134,7 @@ export class Spares {
       } catch (error) {
         this.#logger.debug({ err: error }, 'cannot ask for the members of the group');
       }
-      await pause(attempt * 500);
+      await pause(Math.min(attempt * 500, longestAskMs));
     }
   }
 
@@ -152,7 +155,9 @@ export class Spares {
     const isSame = workers.join() === this.#workersBefore;
     this.#workersBefore = workers.join();
     const { pauseMs } = this.#options;
-    this.#pauseMs = isSame ? Math.min(2 * this.#pauseMs, longestPause * pauseMs) : pauseMs;
+    if (!isSame) this.#pauseMs = pauseMs;
+    else if (this.#hasAsked) this.#pauseMs = Math.min(2 * this.#pauseMs, longestPause * pauseMs);
+    this.#hasAsked = false;
   }
 
   /**
@@ -169,7 +174,8 @@ export class Spares {
     });
     const wanted = new Set(chooseWorkers(now).workers.map(({ id }) => id));
     const working = now.filter(isWorking);
-    return working.length !== wanted.size || working.some(({ id }) => !wanted.has(id));
+    this.#hasAsked = working.length !== wanted.size || working.some(({ id }) => !wanted.has(id));
+    return this.#hasAsked;
   }
 }
 
