@@ -125,10 +125,10 @@ run('ledger', async (context) => {
   };
   const group = consumerGroups(kafka, config, logger);
   // The relay's holder posts only while one thread is enough for both, or if all others are busy.
-  const fill = { busy: cpuMeter(busyWindowMs), keeps: isOnDuty };
+  const fill = config.SPREAD_COMMANDS ? {} : { fill: { busy: cpuMeter(busyWindowMs), keeps: isOnDuty } };
   // Separate groups, so that reads do not wait behind writes, and single commands do not wait behind batches.
   const consumers = {
-    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX, fill }),
+    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX, ...fill }),
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
     queries: group('ledger-queries', ['ledger.queries'], { handle: queries.handle, concurrency: queryConcurrency }),
   };

@@ -3,7 +3,7 @@ import { type RestAccount, type RestEntry, type RestTransaction, retail } from '
 import { useBank } from '../support/world.ts';
 
 /** Tests the contract of double entry, and of reading for staff and auditors. */
-const world = useBank({ ledgers: 2 });
+const world = useBank({ ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 
 interface Row {

@@ -9,7 +9,7 @@ import { eventually, together, useBank } from '../support/world.ts';
  * Tests transfers to an account that is hot for the first gateway and not for the second (hot-accounts.ts), so that they
  * arrive in the partition of the destination through the one, and of the source through the other.
  */
-const world = useBank({ gateways: 2, ledgers: 2 });
+const world = useBank({ gateways: 2, ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 const [byDestination, bySource] = [world.gateway(0), world.gateway(1)];
 const both = [byDestination, bySource];

@@ -13,8 +13,8 @@ import {
 } from '../support/client.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** Tests races with two processes of each service. After each the books must balance. */
-const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
+/** Tests races with two processes of each service, all of which work. After each the books must balance. */
+const world = useBank({ gateways: 2, ledgers: 2, accounts: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 const either = (index: number) => world.gateway(index % 2);
 

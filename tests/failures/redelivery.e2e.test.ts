@@ -13,7 +13,7 @@ import { again, caughtUp, countMessages, createTestKafka, publish, readTopic } f
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests at-least-once delivery: messages that are delivered again or interrupted take effect once. */
-const world = useBank({ ledgers: 2 });
+const world = useBank({ ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 
 /** Returns everything that a second delivery could change, in both schemas, as text. */

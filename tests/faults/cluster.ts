@@ -204,7 +204,14 @@ export async function startCluster(
     apiKeyPepper: secrets.pepper,
     webhookSecretKey: secrets.sealing,
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
-    env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...staffEnv, ...fourEyes, ...servers.env },
+    env: {
+      SHUTDOWN_DELAY_MS: String(shutdownDelayMs),
+      // Both ways of sharing commands are tested, which of them by the seed.
+      SPREAD_COMMANDS: String(random.pick([true, false])),
+      ...staffEnv,
+      ...fourEyes,
+      ...servers.env,
+    },
     project: servers.project,
   };
   const nodeSettings = (name: string): BankSettings => ({
