@@ -17,7 +17,7 @@ export const timelineSchema = z
         accepted_at: shown.time,
       })
       .meta({ id: 'TimelineRequest' }),
-    /** The command that the ledger received: ce_id, topic without prefix, partition. */
+    /** The command that the ledger received: ce_id, topic without prefix, partition (a transfer to a hot account is in another). */
     command: z
       .object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int().min(0) })
       .meta({ id: 'TimelineCommand' }),
