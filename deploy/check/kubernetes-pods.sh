@@ -44,7 +44,7 @@ prepare_metrics
 API_SERVER_FLAGS="--bind-address 0.0.0.0 --advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP $aggregation" \
   CONTROLLER_FLAGS='--horizontal-pod-autoscaler-sync-period 5s --horizontal-pod-autoscaler-cpu-initialization-period 30s' start_control_plane "$run"
 start_node 1 "${images[@]}"
-start_node 2 core-banking:kubernetes pause:kubernetes
+start_node 2 core-banking:kubernetes "core-banking:$version" pause:kubernetes
 background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-override node-1 --proxy-mode iptables --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s
 await 'both nodes' 400 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
 kubectl label node node-1 servers=true > /dev/null
