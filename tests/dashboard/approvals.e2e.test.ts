@@ -4,6 +4,7 @@ import { DASHBOARD_CLIENT } from '../../tools/local/bank.ts';
 import { describeInBrowser, expectFine, plain, useDashboard } from '../support/browser.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
+import { testGuide } from './guide.ts';
 import { testTaskTable } from './task-table.ts';
 import { personAt, ways } from './typing.ts';
 
@@ -280,6 +281,9 @@ describeInBrowser('approvals in the dashboard', () => {
       expect([...admin.complaints, ...manager.complaints]).toEqual([]);
     });
   });
+
+  // Before the next one closes the day that the guide closes.
+  testGuide(dashboard);
 
   describe('an earlier value date, higher limits, and the closing of a day', () => {
     const ago = (days: number) => new Date(Date.now() + 3 * 3_600_000 - days * 86_400_000).toISOString().slice(0, 10);
