@@ -8,13 +8,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 base=$(cd "$1" && pwd) wal=$(cd "$2" && pwd) time="${3:-}"
 export PATH="${PG_BIN:+$PG_BIN:}$PATH:$here/../../node_modules/.bin"
 work=$(mktemp -d "${TMPDIR:-/tmp}/try-restore-XXXXXX")
-# Postgres does not run as root.
+# Postgres does not run as root, and in the namespace of another user it reads only files of this one.
 as=()
-[ "$(id -u)" != 0 ] || as=(unshare --user --map-user=1000 --map-group=1000)
 stop() { [ ! -f "$work/data/postmaster.pid" ] || "${as[@]}" pg_ctl -D "$work/data" -m immediate -s stop || true; rm -rf "$work"; }
 trap stop EXIT
 
 cp -r "$base" "$work/data"
+if [ "$(id -u)" = 0 ]; then
+  as=(unshare --user --map-user=1000 --map-group=1000)
+  cp -r "$wal" "$work/wal" && wal="$work/wal"
+fi
 chmod 700 "$work/data"
 rm -f "$work/data/postmaster.pid" "$work/data/standby.signal"
 touch "$work/data/recovery.signal"
