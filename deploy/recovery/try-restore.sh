@@ -21,7 +21,7 @@ fi
 chmod 700 "$work/data"
 rm -f "$work/data/postmaster.pid" "$work/data/standby.signal"
 touch "$work/data/recovery.signal"
-port=$(node -p 'const s = require("net").createServer().listen(0, "127.0.0.1"); const { port } = s.address(); s.close(); port')
+port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
 echo 'host all all 127.0.0.1/32 trust' > "$work/pg_hba.conf"
 cat >> "$work/data/postgresql.auto.conf" <<END
 restore_command = 'cp "$wal/%f" "%p"'
