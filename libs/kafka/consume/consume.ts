@@ -107,7 +107,8 @@ export class Consumer {
 
   /** Reports whether this member has all partitions and nobody else would get them. */
   isAlone(): boolean {
-    if ((this.#spares?.members?.length ?? 0) > 1) return false;
+    // Until the members of a group with spares are known, there may be one.
+    if (this.#spares && this.#spares.members?.length !== 1) return false;
     const assigned = this.assigned().reduce((sum, { partitions }) => sum + partitions.length, 0);
     return assigned > 0 && assigned === this.#partitions;
   }

@@ -1,3 +1,4 @@
+import { type Logger, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
 import type { KafkaClient } from '../client.ts';
@@ -35,15 +36,24 @@ interface Fake {
   consumer: Consumer;
   self: { busy: number; keeps: boolean };
   seen: string[];
+  /** One for each time that it has joined the group. */
+  joins: unknown[];
   has(): number;
 }
 
+/** Returns a logger that records that the group was joined. */
+const countingJoins = (joins: unknown[]): Logger =>
+  pino(
+    { level: 'info' },
+    { write: (line: string) => void (line.includes('joined the consumer group') && joins.push(line)) },
+  );
+
 async function join(self: Fake['self'], options: Partial<ConsumeOptions> = {}): Promise<Fake> {
-  const seen: string[] = [];
+  const [seen, joins]: [string[], unknown[]] = [[], []];
   const consumer = new Consumer(kafka, {
     groupId,
     topics: [topic],
-    logger,
+    logger: countingJoins(joins),
     async handle(messages) {
       await sleep(5);
       seen.push(...messages.map(({ value }) => String(value)));
@@ -52,7 +62,7 @@ async function join(self: Fake['self'], options: Partial<ConsumeOptions> = {}): 
     sessionTimeoutMs: 3_000,
     ...options,
   });
-  const member = { consumer, self, seen, has: () => consumer.assigned()[0]?.partitions.length ?? 0 };
+  const member = { consumer, self, seen, joins, has: () => consumer.assigned()[0]?.partitions.length ?? 0 };
   members.push(member);
   await consumer.start();
   return member;
@@ -98,7 +108,7 @@ async function expectAll(): Promise<void> {
 test('one member works, the others are healthy spares, and one takes over when it stops', async () => {
   stop = flow();
   await join({ busy: 0.3, keeps: false });
-  expect(members[0]?.consumer.isAlone()).toBe(true);
+  await eventually(() => members[0]?.consumer.isAlone() === true);
   await join({ busy: 0, keeps: false });
   await join({ busy: 0, keeps: false });
   await eventually(() => shares().join() === '6,0,0');
@@ -125,6 +135,22 @@ test('a busy member gets help, and the work is put together again when it is cal
   await eventually(() => shares().join() === '3,3');
   [first.self.busy, second.self.busy] = [0.1, 0.1];
   await eventually(() => shares().join() === '6,0');
+  await stop?.();
+  await expectAll();
+});
+
+test('a member that asks in vain for less help asks once, and gets more at once when it needs it', async () => {
+  stop = flow();
+  const [keeper, worker] = [await join({ busy: 0.7, keeps: true }), await join({ busy: 0, keeps: false })];
+  await eventually(() => shares().join() === '0,6');
+  // To the worker, the keeper is as calm as itself; the leader knows that both together are not.
+  [keeper.self.busy, worker.self.busy] = [0.3, 0.15];
+  const before = worker.joins.length;
+  await eventually(() => worker.joins.length > before);
+  await sleep(10_000);
+  expect([worker.joins.length - before, shares().join()]).toEqual([1, '0,6']);
+  worker.self.busy = 0.7;
+  await eventually(() => shares().join() === '3,3', 6_000);
   await stop?.();
   await expectAll();
 });

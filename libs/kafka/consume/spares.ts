@@ -2,7 +2,7 @@ import type { AssignerProtocol, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import { pause } from '../wait.ts';
-import { chooseWorkers, isWorking, type Member, shareOut } from './filling.ts';
+import { busyLimit, chooseWorkers, isWorking, type Member, shareOut } from './filling.ts';
 
 /** What a member of a group with hot spares tells the others about itself. */
 export interface FillOptions {
@@ -10,10 +10,7 @@ export interface FillOptions {
   busy(): number;
   /** Reports whether this process has other work of its own, for which it should be used last. */
   keeps(): boolean;
-  /**
-   * The least time between a rebalance and one that this member causes; twice as long after each that changed nothing, up to
-   * 20 times as long. Default 30 s.
-   */
+  /** The least time between a rebalance and one that this member causes. Default 30 s. */
   pauseMs?: number;
 }
 
@@ -21,7 +18,6 @@ type Told = Omit<Member, 'id'>;
 
 const fillingName = 'FillingAssigner';
 const defaultPauseMs = 30_000;
-const longestPause = 20;
 const longestAskMs = 5_000;
 
 /** A member's part in a group in which as few members as possible work (filling.ts). Its group has one topic. */
@@ -38,16 +34,16 @@ export class Spares {
   #members: Member[] | undefined;
   #isFilled = false;
   #joinedAt = -Infinity;
-  #pauseMs: number;
   #workersBefore = '';
-  /** The next rebalance is one that this member has asked for. */
-  #hasAsked = false;
+  /** How busy this member was when it asked for the next rebalance, if it has. */
+  #askedAt: number | undefined;
+  /** How busy it was when it last asked in vain for others to work with fewer. */
+  #inVainAt = Infinity;
 
   constructor(kafka: KafkaClient, groupId: string, options: FillOptions, logger: Logger) {
     this.#kafka = kafka;
     this.#groupId = groupId;
     this.#options = { pauseMs: defaultPauseMs, ...options };
-    this.#pauseMs = this.#options.pauseMs;
     this.#logger = logger;
   }
 
@@ -154,28 +150,29 @@ export class Spares {
     const workers = working.map(({ id }) => id).sort();
     const isSame = workers.join() === this.#workersBefore;
     this.#workersBefore = workers.join();
-    const { pauseMs } = this.#options;
-    if (!isSame) this.#pauseMs = pauseMs;
-    else if (this.#hasAsked) this.#pauseMs = Math.min(2 * this.#pauseMs, longestPause * pauseMs);
-    this.#hasAsked = false;
+    this.#inVainAt = isSame ? (this.#askedAt ?? this.#inVainAt) : Infinity;
+    this.#askedAt = undefined;
   }
 
   /**
    * Reports whether the partitions would be shared out differently now, as far as this member can know: it judges the others
-   * by what they announced, or by itself if they were busier then. Only a member that works asks for a rebalance.
+   * by what they announced, or by itself if they were busier then. Only a member that works asks for a rebalance. One that has
+   * asked in vain asks again when it is calmer than then, or too busy: a rebalance delays what is being executed.
    */
   wantsRebalance(): boolean {
     const [members, busy, keeps] = [this.#members, this.#busy(), this.#options.keeps()];
     if (!members || !this.#isFilled || this.#first === undefined) return false;
-    if (performance.now() - this.#joinedAt < this.#pauseMs) return false;
+    if (performance.now() - this.#joinedAt < this.#options.pauseMs) return false;
+    if (busy <= busyLimit && busy >= this.#inVainAt) return false;
     const now = members.map((member) => {
       if (member.id === this.#memberId) return { ...member, busy, keeps };
       return { ...member, busy: Math.min(member.busy, busy), keeps: member.keeps && !keeps };
     });
     const wanted = new Set(chooseWorkers(now).workers.map(({ id }) => id));
     const working = now.filter(isWorking);
-    this.#hasAsked = working.length !== wanted.size || working.some(({ id }) => !wanted.has(id));
-    return this.#hasAsked;
+    if (working.length === wanted.size && working.every(({ id }) => wanted.has(id))) return false;
+    this.#askedAt = busy;
+    return true;
   }
 }
 
