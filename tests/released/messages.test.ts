@@ -85,9 +85,28 @@ describe('the last release', () => {
     ['a new value', { properties: { order: { enum: ['asc', 'any'] } } }, ['m.order: it does not know the value any']],
     ['any value', { properties: { order: {} } }, ['m.order: its rule is another one']],
     ['a longer text', { properties: { amount: { ...rule, maxLength: 10 } } }, ['m.amount: its rule is another one']],
+    ['no items', { properties: { rows: { type: 'array' } } }, ['m.rows: its rule is another one']],
     ['other items', { properties: { rows: { ...rows, items: {} } } }, ['m.rows[]: its rule is another one']],
   ])('%s: what the release would not understand is found', (_, change, found) => {
     expect(unread(before, { ...before, ...change }, 'm')).toEqual(found);
+  });
+
+  /** Every part of a schema that is named, with what it belongs to. */
+  const named = common.flatMap((name) =>
+    (['data', 'result'] as const).flatMap((part) =>
+      Object.keys((then[name]?.[part]['$defs'] ?? {}) as object).map((definition) => ({ name, part, definition })),
+    ),
+  );
+
+  it('a change of any named part is found', () => {
+    expect(named.length).toBeGreaterThan(100);
+    const missed = named.filter(({ name, part, definition }) => {
+      const before = then[name]?.[part] ?? {};
+      const after = structuredClone(before) as { $defs: Record<string, Schema> };
+      Object.assign(after.$defs[definition] ?? {}, { added: true });
+      return unread(before, after as Schema, name).length === 0;
+    });
+    expect(missed).toEqual([]);
   });
 
   it('has topics with the settings of today, or topics were added', () => {

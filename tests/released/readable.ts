@@ -18,34 +18,69 @@ export function messageSchemas(): MessageSchemas {
   );
 }
 
-const children = (schema: Schema, keyword: string) => (schema[keyword] ?? {}) as Record<string, Schema>;
+/** The parts of a schema that are compared one by one. All other keywords must be equal. */
+const choices = ['anyOf', 'oneOf', 'allOf', 'prefixItems'];
+const parts = ['properties', 'required', 'items', 'enum', 'additionalProperties', '$ref', ...choices];
+const words = ['description', '$defs', '$schema', 'id', 'title'];
+const rulesOf = (schema: Schema) =>
+  Object.fromEntries(Object.entries(schema).filter(([keyword]) => ![...parts, ...words].includes(keyword)));
 const list = (schema: Schema, keyword: string) => (schema[keyword] ?? []) as unknown[];
-const nested = ['properties', 'required', 'items', 'enum', 'description', '$defs'];
-const leaf = (schema: Schema) =>
-  Object.fromEntries(Object.entries(schema).filter(([keyword]) => !nested.includes(keyword)));
+const properties = (schema: Schema) => (schema['properties'] ?? {}) as Record<string, Schema>;
 
 /**
  * Returns what `now` may send that a reader of `then` refuses, or ignores because it does not know it: one line each, with the path.
  * Any other change of a rule is reported too, because only people can say whether it is harmless. Pure.
  */
 export function unread(then: Schema, now: Schema, path: string): string[] {
-  const [known, sent] = [children(then, 'properties'), children(now, 'properties')];
-  const inside = Object.keys(sent).flatMap((name) => {
-    const [before, after] = [known[name], sent[name]];
-    if (before === undefined || after === undefined) return [`${path}.${name}: it does not know this field`];
-    return unread(before, after, `${path}.${name}`);
-  });
-  const needed = list(then, 'required').filter((name) => !list(now, 'required').includes(name));
-  const values = list(then, 'enum');
-  return [
-    ...inside,
-    ...needed.map((name) => `${path}.${String(name)}: it requires this field`),
-    ...(values.length > 0 ? list(now, 'enum').filter((value) => !values.includes(value)) : []).map(
-      (value) => `${path}: it does not know the value ${String(value)}`,
-    ),
-    ...('items' in now && 'items' in then ? unread(then['items'] as Schema, now['items'] as Schema, `${path}[]`) : []),
-    ...(isDeepStrictEqual(leaf(then), leaf(now)) && values.length > 0 === list(now, 'enum').length > 0
-      ? []
-      : [`${path}: its rule is another one`]),
-  ];
+  const seen = new Set<string>();
+
+  /** Follows a reference to a part of the whole schema. */
+  const resolve = (schema: Schema, whole: Schema): Schema => {
+    const { $ref, ...own } = schema;
+    if (typeof $ref !== 'string') return schema;
+    const target = $ref
+      .split('/')
+      .slice(1)
+      .reduce((part, name) => part[name] as Schema, whole);
+    return { ...resolve(target, whole), ...own };
+  };
+
+  function compare(before: Schema, after: Schema, at: string): string[] {
+    // A schema that refers to itself is compared once.
+    const pair = `${String(before['$ref'])} ${String(after['$ref'])}`;
+    if ('$ref' in before && '$ref' in after) {
+      if (seen.has(pair)) return [];
+      seen.add(pair);
+    }
+    return compareRules(resolve(before, then), resolve(after, now), at);
+  }
+
+  function compareRules(before: Schema, after: Schema, at: string): string[] {
+    const known = properties(before);
+    const inside = Object.entries(properties(after)).flatMap(([name, field]) =>
+      known[name] ? compare(known[name], field, `${at}.${name}`) : [`${at}.${name}: it does not know this field`],
+    );
+    const needed = list(before, 'required').filter((name) => !list(after, 'required').includes(name));
+    const values = list(before, 'enum');
+    const newValues = values.length > 0 ? list(after, 'enum').filter((value) => !values.includes(value)) : [];
+    const isSameKind =
+      isDeepStrictEqual(rulesOf(before), rulesOf(after)) &&
+      values.length > 0 === list(after, 'enum').length > 0 &&
+      choices.every((name) => list(before, name).length === list(after, name).length) &&
+      ['items', 'additionalProperties'].every((name) => typeof before[name] === typeof after[name]);
+    const nested = ['items', 'additionalProperties'].filter((name) => typeof after[name] === 'object' && isSameKind);
+    const alternatives = () =>
+      choices.flatMap((name) =>
+        list(after, name).flatMap((choice, i) => compare(list(before, name)[i] as Schema, choice as Schema, at)),
+      );
+    return [
+      ...inside,
+      ...needed.map((name) => `${at}.${String(name)}: it requires this field`),
+      ...newValues.map((value) => `${at}: it does not know the value ${String(value)}`),
+      ...nested.flatMap((name) => compare(before[name] as Schema, after[name] as Schema, `${at}[]`)),
+      ...(isSameKind ? alternatives() : [`${at}: its rule is another one`]),
+    ];
+  }
+
+  return compare(then, now, path);
 }
