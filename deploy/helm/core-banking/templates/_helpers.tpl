@@ -112,6 +112,7 @@ postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.na
 {{- /* Nothing else may connect to a gateway: the network policy admits the Ingress controller and the dashboard. */ -}}
 {{- $_ := set $config "TRUST_PROXY" (ternary "uniquelocal" "none" (ne $values.host "")) }}
 {{- end }}
+{{- if and (eq .component "webhooks") $values.host }}{{ $_ := set $config "API_PUBLIC_URL" (printf "https://%s" $values.host) }}{{ end }}
 {{- /* The dashboard shares with the gateway what it says about the bank, and the issuer. It has no brokers. */ -}}
 {{- if eq .component "dashboard" }}
 {{- $config = mergeOverwrite $config (pick $values.config "LOG_LEVEL") (pick $values.gateway.config "JWT_ISSUER" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE") (dict "SHUTDOWN_DELAY_MS" 8000 "API_URL" (printf "http://%s" (include "core-banking.name" (dict "root" .root "component" "gateway")))) }}
