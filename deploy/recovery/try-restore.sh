@@ -28,13 +28,19 @@ restore_command = 'cp "$wal/%f" "%p"'
 recovery_target_action = 'promote'
 ${time:+recovery_target_time = '$time'}
 archive_mode = off
+# Recovery needs at least those of the bank's server, which may have them from its command line.
+max_connections = 1000
+max_worker_processes = 64
+max_wal_senders = 64
+max_prepared_transactions = 64
+max_locks_per_transaction = 256
 ssl = off
 hba_file = '$work/pg_hba.conf'
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 port = $port
 END
-"${as[@]}" pg_ctl -D "$work/data" -l "$work/log" -s -w -t 3600 start || { tail -n 20 "$work/log"; exit 1; }
+"${as[@]}" pg_ctl -D "$work/data" -l "$work/log" -s -w -t 3600 start || { tail -n 20 "$work/log" >&2; exit 1; }
 export DATABASE_URL="postgres://${OWNER:-core_banking}@127.0.0.1:$port/${DATABASE:-core_banking}"
 status=0
 node "$here/../../services/verify-books.ts" || status=$?
