@@ -35,7 +35,11 @@ export interface BankOptions {
   project?: string;
 }
 
-/** A complete bank as processes with the services' default settings, as in production, but on one machine. */
+/**
+ * A complete bank as processes with the services' default settings, on one machine, and in trial mode: without TLS, and
+ * with one replica. What else the mode decides costs nothing here: members of groups send as many heartbeats with either
+ * session timeout, and there are no refusals to be summarised.
+ */
 export interface Bank extends Side {
   brokers: string;
   topicPrefix: string;

@@ -13,7 +13,8 @@ import { readEvent } from '#services/webhooks/events/read-event.ts';
 import type { Asked } from './story.ts';
 
 /**
- * What tests/released/<version> has of a release, written by record.suite.ts and never changed:
+ * What tests/released/<version> has of a release, written by record.suite.ts and never changed after
+ * the tag of the release (until then, `npm run record` makes it anew):
  * - migrations.sha256: the migrations, as for `sha256sum --check`;
  * - dump.sql.gz: a database with every kind of row;
  * - messages.json.gz: a message of each type from each topic, with what it meant;

@@ -74,7 +74,7 @@ autoscale() {
 
 echo 'On real pods'
 took=''
-check 'helm install --wait creates topics and schemas, then all pods become ready, in production mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
+check 'helm install --wait creates topics and schemas, then all pods become ready, in trial mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
 first_key() {
   local key
   key=$(bank get secret bank-gateway -o jsonpath='{.data.API_KEY_PEPPER}' | base64 --decode | bank exec -i deployment/bank-accounts -- env API_KEY_PEPPER_FILE=/dev/stdin node api-key | grep -o 'cbk_[^ ]*') || return 1
