@@ -17,7 +17,7 @@ import { caughtUp, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests the contract of batches. Repeats go to the other gateway. */
-const world = useBank({ gateways: 2, ledgers: 2 });
+const world = useBank({ gateways: 2, ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 
 const deposit = (account: { account_id: string }, amount: number, rest: object = {}) => ({

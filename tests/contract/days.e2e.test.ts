@@ -19,7 +19,7 @@ import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the contract of days with a bank whose day began 14 hours before that of UTC. */
 const timeZone = 'Pacific/Kiritimati';
-const world = useBank({ ledgers: 2, webhooks: 1, env: { BANK_TIME_ZONE: timeZone } });
+const world = useBank({ ledgers: 2, webhooks: 1, env: { BANK_TIME_ZONE: timeZone, SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 
 const dayAgo = (days: number) =>

@@ -34,10 +34,19 @@ beforeAll(async () => {
   // The payers are in other partitions than the hot account.
   const opened = await together(24, () => api.newAccount({ initial_deposit: 1_000 }));
   payers = opened.filter((account) => partition(account) !== partition(hot)).slice(0, 10);
-  const until = Date.now() + 12_000;
-  await together(12, async (lane) => {
-    while (Date.now() < until) await byDestination.post('/transfers', transfer(lane, 0.01));
+  let isHot = false;
+  const load = together(32, async (lane) => {
+    while (!isHot) await byDestination.post('/transfers', transfer(lane, 0.01));
   });
+  try {
+    await eventually(async () => {
+      const one = (await byDestination.post('/transfers', transfer(0, 0.01))).data<RestTransfer>();
+      return (await partitionsOf(one.transfer_id)).includes(partition(hot));
+    }, 90_000);
+  } finally {
+    isHot = true;
+    await load;
+  }
 });
 
 it('transfers through one gateway are in the partition of the hot account, through the other in that of the source', async () => {

@@ -29,7 +29,7 @@ import { eventually, together, useBank } from '../support/world.ts';
 /**
  * Tests the events that downstream systems receive after every kind of operation, with the ledger killed in between.
  */
-const world = useBank({ ledgers: 2 });
+const world = useBank({ ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
 const { api } = world;
 
 type Data<T extends EventType> = z.infer<(typeof events)[T]['data']>;

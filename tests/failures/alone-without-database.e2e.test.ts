@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { commandPartitions } from '#libs/contracts/topics.ts';
 import { retail } from '../support/client.ts';
+import { scrape } from '../support/metrics.ts';
 import { Proxy } from '../support/proxy.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
@@ -22,9 +24,15 @@ it('a ledger that starts without its database takes no partitions from the other
   const accounts = await together(count, () => api.newAccount());
   const ledger = world.bank.process('ledger-2');
   await ledger.stop();
-  await ledger.startWith({ DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/nothing' });
+  // If it joined, it would be no spare, but get half of the partitions.
+  await ledger.startWith({
+    DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/nothing',
+    SPREAD_COMMANDS: 'true',
+  });
   await eventually(async () => readFileSync(ledger.log, 'utf8').includes('staying out of the consumer groups'), 45_000);
-  expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
+  // Joining would take some seconds.
+  for (const until = Date.now() + 8_000; Date.now() < until; )
+    expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
   expect((await fetch(ledger.health_url)).status).toBe(503);
   await ledger.restart();
 });
@@ -40,7 +48,12 @@ it('processes that lose their database let the others take their partitions, and
   for (const one of cutOff) await one.startWith({ DATABASE_URL: proxy.url });
   await eventually(are(200), 45_000);
   // The other ledger becomes the hot spare, so that it is the working one that loses its database.
+  const worksAlone = async () =>
+    (await scrape(world.bank.process('ledger-2'))).value('corebanking_command_partitions') === commandPartitions;
+  await world.bank.process('ledger').stop();
+  await eventually(worksAlone);
   await world.bank.process('ledger').restart();
+  await eventually(worksAlone);
   await proxy.set({ kind: 'silent' });
   // While the fault lasts, everything is executed and read again, by the processes that can.
   const everything = async () => [

@@ -7,7 +7,7 @@ import { eventually, together, useBank } from '../support/world.ts';
 /**
  * Tests a host whose clock is two hours wrong: its process reports it and decides nothing. Others do in its place.
  */
-const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
+const world = useBank({ gateways: 2, ledgers: 2, accounts: 2, env: { SPREAD_COMMANDS: 'true' } });
 
 const nearMs = 60_000;
 const isNear = (time: string) => Math.abs(Date.parse(time) - Date.now()) < nearMs;
