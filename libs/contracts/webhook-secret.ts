@@ -40,7 +40,7 @@ export function createSecretKeys(secrets: readonly string[]) {
         .setAuthTag(tag);
       return Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]).toString('utf8');
     },
-    /** Reports whether the value was sealed with the current key. */
-    isCurrent: (sealed: string): boolean => sealed.startsWith(`${current.id}:`),
+    /** Values that the current key has sealed begin with this. */
+    prefix: `${current.id}:`,
   };
 }

@@ -109,6 +109,14 @@ run('webhooks', async (context) => {
   const sweepNow = async () => clock.check().ok && (await sweep(pool, retentionDays, onExpired));
   const sweeper = sweeping('deleting expired rows', sweepNow, 60_000, logger);
   onStop('sweeper', () => sweeper.stop());
+  const reseal = async () => {
+    const resealed = await resealSecrets(pool, secretKeys);
+    if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
+    return false;
+  };
+  // During a rotation, a gateway that was not restarted yet seals secrets with the old key.
+  const resealer = sweeping('sealing secrets with the new key', reseal, 60_000, logger);
+  onStop('resealer', () => resealer.stop());
   const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };
   const commands = webhooksCommands({
     ...deps,
@@ -116,6 +124,7 @@ run('webhooks', async (context) => {
       count.command(name, outcome);
       relay.wake();
       deliverer.wake();
+      resealer.wake();
     },
   });
   const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
@@ -157,8 +166,8 @@ run('webhooks', async (context) => {
   await serve(config, parts, context);
   // If Postgres is unreachable, this waits, and the readiness probe says for what. A secret whose key is not
   // configured is a defect, which no repeat would mend.
-  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys), isDefect);
-  if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
+  await repeatUntilDone(reseal, isDefect);
   deliverer.start();
   sweeper.start();
+  resealer.start();
 });

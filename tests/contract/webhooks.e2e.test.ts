@@ -6,6 +6,7 @@ import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import { schemaId } from '#libs/contracts/events.ts';
 import { topicName } from '#libs/contracts/topics.ts';
+import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { Delivery } from '#libs/contracts/webhooks.ts';
 import { testEventKeys } from '#libs/service/test/keys.ts';
 import { hang, startReceiver, status } from '../../services/webhooks/test/receiver.ts';
@@ -393,6 +394,37 @@ describe('a webhook', () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
     await eventually(async () => trusted.received.some(({ body }) => body.includes(transaction_id)));
     expect(thief.received).toHaveLength(before);
+  });
+
+  it('keeps its secret when the key that seals it is rotated, also if a gateway seals with the old one after webhooks was restarted', async () => {
+    const at = await receiver();
+    const [next, old] = [
+      'the next key of secrets of webhooks for tests',
+      'the key of secrets of webhooks for tests alone',
+    ];
+    const processes = ['webhooks', 'webhooks-2'].map((name) => world.bank.process(name));
+    const startWith = async (...keys: string[]) => {
+      await Promise.all(processes.map((one) => one.startWith({ WEBHOOK_SECRET_KEYS: keys.join() })));
+      const isReady = async ({ health_url }: { health_url: string }) =>
+        (await fetch(health_url).catch(() => undefined))?.status === 200;
+      await eventually(async () => (await Promise.all(processes.map(isReady))).every(Boolean), 60_000);
+    };
+    await startWith(next, old);
+    const { webhook_id, secret } = await webhook(at.url, ['transaction.completed']);
+    try {
+      const sealed = () =>
+        world.sql<{ secret: string }>('select secret from webhooks.webhooks where webhook_id = $1', [webhook_id]);
+      const { prefix } = createSecretKeys([next]);
+      await eventually(async () => (await sealed())[0]?.secret.startsWith(prefix) === true);
+      await startWith(next);
+      await api.transact(account.account_id, 'Deposit', 1);
+      await eventually(async () => at.received.length > 0);
+      const [received] = at.received;
+      new Webhook(secret).verify(received?.body ?? '', received?.headers as Record<string, string>);
+    } finally {
+      await api.send('DELETE', `/webhooks/${webhook_id}`);
+      await startWith(old);
+    }
   });
 
   it('loses no event and keeps the order of each account while its processes are killed during deliveries', async () => {

@@ -316,7 +316,13 @@ describe('a webhook', () => {
     const [next, old] = ['a new key for secrets, of 32 characters', 'a key for secrets of webhooks, of tests'];
     await expect(resealSecrets(harness.pool, createSecretKeys([next]))).rejects.toThrow(/the key .* is not configured/);
     expect(await resealSecrets(harness.pool, createSecretKeys([next, old]))).toBeGreaterThan(0);
+    const held = await harness.owner.connect();
+    await held.query('begin');
+    await held.query('select from webhooks for update');
+    // With nothing to do, it waits for no lock.
     expect(await resealSecrets(harness.pool, createSecretKeys([next]))).toBe(0);
+    await held.query('rollback');
+    held.release();
     const {
       rows: [row],
     } = await harness.owner.query<{ previous_secret: string }>(

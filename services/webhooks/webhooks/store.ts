@@ -82,22 +82,22 @@ export function parseOrdinal(deliveryId: string): bigint | undefined {
 }
 
 /**
- * Seals every secret with the current key, so that an older key can be removed from the configuration. Runs at
- * each start. Returns the number of changed webhooks. Throws if the key of one is not configured.
+ * Seals every secret with the current key, so that an older key can be removed from the configuration. Costs one short
+ * query if there is nothing to do. Returns the number of changed webhooks. Throws if the key of one is not configured.
  */
 export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
   return transaction(pool, async (client) => {
     const { rows } = await client.query<{ webhook_id: string; secret: string; previous_secret: string | null }>(
-      "select webhook_id, secret, previous_secret from webhooks where status <> 'Deleted' order by webhook_id for update",
+      `select webhook_id, secret, previous_secret from webhooks
+       where status <> 'Deleted' and not (starts_with(secret, $1) and starts_with(coalesce(previous_secret, secret), $1))
+       order by webhook_id for update`,
+      [keys.prefix],
     );
-    const old = rows.filter(
-      ({ secret, previous_secret }) => ![secret, previous_secret ?? secret].every(keys.isCurrent),
-    );
-    for (const { webhook_id, secret, previous_secret } of old) {
+    for (const { webhook_id, secret, previous_secret } of rows) {
       const reseal = (sealed: string) => keys.seal(webhook_id, keys.open(webhook_id, sealed));
       const values = [webhook_id, reseal(secret), previous_secret && reseal(previous_secret)];
       await client.query('update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1', values);
     }
-    return old.length;
+    return rows.length;
   });
 }
