@@ -122,7 +122,8 @@ kubectl --namespace bank create secret generic other --from-literal key=value > 
 forbidden() { ! kubectl auth can-i --quiet --as system:serviceaccount:bank:bank-secrets --namespace bank "$@"; }
 check 'its service account reads and changes these Secrets only' eval 'forbidden get secret/other && forbidden list secrets && forbidden delete secret/bank-master && forbidden patch secret/bank-master && forbidden create pods && ! forbidden get secret/bank-master'
 rotate() {
-  local old new=1f2e3d4c5b6a79880716253443526170aabbccddeeff00119f8e7d6c5b4a3928
+  local old new
+  new=$(openssl rand -hex 32)
   old=$(of_cluster bank-master MASTER_KEYS)
   kubectl --namespace bank patch secret bank-master --type merge --patch "{ \"stringData\": { \"MASTER_KEYS\": \"$new,$old\" } }" || return 1
   before=$(of_cluster bank-gateway GATEWAY_MAC_KEYS) pods=$(pods)

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { list, loadConfig, processConfig } from '#libs/service/config.ts';
+import { findGuessable, isProduction } from '#libs/service/production.ts';
 import { run } from '#libs/service/run.ts';
 import { deriveSecrets, type Reader, readers } from './derive.ts';
 
@@ -65,11 +66,11 @@ const labels = { 'app.kubernetes.io/name': 'core-banking', 'app.kubernetes.io/co
 
 /**
  * Makes what is missing. Rejects if the master key is missing although Secrets derived from it exist: a new one would make
- * API keys, messages, and sealed secrets invalid.
+ * API keys, messages, and sealed secrets invalid. Rejects a guessable one, too, except in a trial.
  */
 export async function storeSecrets(
   api: Api,
-  { master, secrets }: { master: string; secrets: [Reader, string][] },
+  { mode, master, secrets }: { mode: string; master: string; secrets: [Reader, string][] },
   logger: Pick<Logger, 'info'>,
 ): Promise<void> {
   const existing = new Map<string, Secret>();
@@ -91,7 +92,8 @@ export async function storeSecrets(
     logger.info({ name: master }, 'a master key was made: keep a copy of it');
   }
   const masters = keys.split(',').map((key) => key.trim());
-  if (masters.some((key) => key.length < 32)) throw new Error(`${master}: each of MASTER_KEYS needs 32 characters`);
+  const weakness = isProduction(mode) ? masters.map(findGuessable).find((found) => found !== undefined) : undefined;
+  if (weakness !== undefined) throw new Error(`${master}: one of MASTER_KEYS ${weakness}`);
   const derived = deriveSecrets(masters);
   for (const [reader, name] of secrets) {
     const { data } = existing.get(name) ?? {};
@@ -105,9 +107,10 @@ export async function storeSecrets(
 
 if (import.meta.main) {
   run('secrets', async ({ logger }) => {
-    const { KUBERNETES_URL: url, MASTER_SECRET: master, SECRETS: secrets, ...config } = loadConfig(secretsConfig);
+    const config = loadConfig(secretsConfig);
+    const { BANK_MODE: mode, KUBERNETES_URL: url, MASTER_SECRET: master, SECRETS: secrets } = config;
     const ofAccount = (file: string) => readFileSync(`${config.SERVICE_ACCOUNT_DIR}/${file}`, 'utf8').trim();
     const api = createApi({ url, token: ofAccount('token'), namespace: ofAccount('namespace') });
-    await storeSecrets(api, { master, secrets }, logger);
+    await storeSecrets(api, { mode, master, secrets }, logger);
   });
 }
