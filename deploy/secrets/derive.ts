@@ -13,8 +13,8 @@ const ed25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 /**
  * Derives everything random that a bank needs from master keys (HKDF-SHA-256, labelled by use), so that one text is
  * stored, backed up, and rotated: [old], [old, new], [new, old], [new], with a restart of all processes after each. The
- * first one signs, seals, hashes, and is the passwords; what was made with the others is accepted. A process must be
- * given its own part only, never a master key. The same master keys give the same secrets in every version.
+ * first one signs, seals, hashes, and is the password that migrations set; what was made with the others is accepted. A
+ * process must be given its own part only, never a master key. The same master keys give the same secrets in every version.
  */
 export function deriveSecrets(masterKeys: readonly string[]): Secrets {
   const bytes = (use: string) =>
@@ -32,7 +32,7 @@ export function deriveSecrets(masterKeys: readonly string[]): Secrets {
   const ledger = { LEDGER_MAC_KEYS: texts('mac of ledger') };
   const webhooks = { WEBHOOKS_MAC_KEYS: texts('mac of webhooks') };
   const sealing = { WEBHOOK_SECRET_KEYS: texts('sealing of webhook secrets') };
-  const password = (service: string) => ({ DATABASE_PASSWORD: texts(`database password of ${service}`, 1) });
+  const password = (service: string) => ({ DATABASE_PASSWORD: texts(`database password of ${service}`) });
   return {
     gateway: {
       ...gateway,

@@ -92,7 +92,7 @@ test('the role has exactly the granted rights', async () => {
   ).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501', 'ok']);
 });
 
-test('a changed password is set, an unchanged one is not set again', async () => {
+test('a changed password is set if a former one is right, an unchanged one is not set again', async () => {
   await migrate(options, silent);
   const stored = async () =>
     (await owner.query<{ rolpassword: string }>('select rolpassword from pg_authid where rolname = $1', [options.role]))
@@ -100,10 +100,50 @@ test('a changed password is set, an unchanged one is not set again', async () =>
   const first = await stored();
   await migrate(options, silent);
   expect(await stored()).toBe(first);
-  await migrate({ ...options, role_password: 'another' }, silent);
+  const former_passwords = ['an older one', options.role_password];
+  await migrate({ ...options, former_passwords: ['another'] }, silent);
+  expect(await stored()).toBe(first);
+  await migrate({ ...options, role_password: 'another', former_passwords }, silent);
   expect(await stored()).not.toBe(first);
   expect(await asRole('another', 'select 1')).toEqual(['ok']);
   expect(await asRole(options.role_password, 'select 1')).toEqual(['28P01']);
+});
+
+describe('a role with other passwords than those given', () => {
+  const lost = { role_password: 'another', former_passwords: ['a third'] };
+
+  test('is refused if there is data, and nothing is changed', async () => {
+    await migrate(options, silent);
+    writeFileSync(join(folder, '0003-third.sql'), 'create table more (id int);');
+    const refused = `the role ${options.role} has another password than DATABASE_PASSWORD: restore the Secret <release>-master`;
+    await expect(migrate({ ...options, ...lost }, silent)).rejects.toThrow(refused);
+    expect(await applied()).toEqual(['0001-first', '0002-second']);
+    expect(await asRole(options.role_password, 'select * from things')).toEqual(['ok']);
+  });
+
+  test('gets the new one if there is no data yet', async () => {
+    await owner.query(`create role ${options.role} login password 'other'`);
+    await migrate({ ...options, ...lost }, silent);
+    expect(await asRole('another', 'select * from things')).toEqual(['ok']);
+  });
+
+  test('is made anew if a dump was restored without it', async () => {
+    await migrate(options, silent);
+    await owner.query(`drop owned by ${options.role}`);
+    await owner.query(`drop role ${options.role}`);
+    await migrate({ ...options, ...lost }, silent);
+    expect(await asRole('another', 'select * from things')).toEqual(['ok']);
+  });
+});
+
+test('a role that may not connect to the database, or not log in, but has the password, may again', async () => {
+  await migrate(options, silent);
+  await owner.query(`revoke connect on database ${database.name} from public, ${options.role}`);
+  await migrate(options, silent);
+  expect(await asRole(options.role_password, 'select * from things')).toEqual(['ok']);
+  await owner.query(`alter role ${options.role} nologin`);
+  await migrate(options, silent);
+  expect(await asRole(options.role_password, 'select * from things')).toEqual(['ok']);
 });
 
 test('a new file is run; a failed one leaves no changes and is run again after its correction', async () => {

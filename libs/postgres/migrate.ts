@@ -34,6 +34,8 @@ export interface MigrationTarget {
   role: string;
   /** Printable ASCII. Migrating sets this password if the role cannot log in with it. */
   role_password: string;
+  /** Those that the role may have had before. The password of a role with data is not changed without one of them. */
+  former_passwords?: readonly string[];
 }
 
 export type MigrateOptions = MigrationTarget & Migrations;
@@ -83,8 +85,8 @@ const outboxTables = new URL('./outbox/outbox.sql', import.meta.url);
 /**
  * Brings role, schema, outbox, tables, and grants up to date. It can be repeated, and several can run concurrently:
  * they run one after the other and wait for at most two minutes. Rejects, before it changes anything, if the schema was
- * made by files other than those of this version. Rejects at the first migration that fails: that migration is rolled
- * back, and those before it are kept.
+ * made by files other than those of this version, or if it has migrations and the role none of the passwords given.
+ * Rejects at the first migration that fails: that migration is rolled back, and those before it are kept.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -101,7 +103,8 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);
     await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
-    const { missing, isNewer } = await compareMigrations(client, options);
+    const { missing, isNewer, isEmpty } = await compareMigrations(client, options);
+    if (!isEmpty) await refuseOtherPassword(client, options);
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
     await client.query(migrationsTable);
@@ -125,17 +128,18 @@ const migrationsTable = `create table if not exists migrations (
 )`;
 
 /**
- * Returns the migrations that have not run, in order, and whether others have run that this version does not know: those of
- * a later release, which keep what this one needs. Throws if one that has run was another file, or if all are others.
+ * Returns the migrations that have not run, in order, whether others have run that this version does not know (those of a
+ * later release, which keep what this one needs), and whether none has run. Throws if one that has run was another file,
+ * or if all are others.
  */
 async function compareMigrations(
   client: Client,
   options: MigrateOptions,
-): Promise<{ missing: Migration[]; isNewer: boolean }> {
+): Promise<{ missing: Migration[]; isNewer: boolean; isEmpty: boolean }> {
   const known = knownMigrations(options);
   // Development versions recorded no checksums. The fields of a row as JSON may lack one, without an error.
   const exists = await client.query<{ found: boolean }>("select to_regclass('migrations') is not null as found");
-  if (!exists.rows[0]?.found) return { missing: known, isNewer: false };
+  if (!exists.rows[0]?.found) return { missing: known, isNewer: false, isEmpty: true };
   const { rows } = await client.query<{ name: string; checksum: string | null }>(
     "select name, to_jsonb(m) ->> 'checksum' as checksum from migrations m",
   );
@@ -148,7 +152,7 @@ async function compareMigrations(
   const last = known.findLastIndex(({ name }) => applied.has(name));
   const late = known.find(({ name }, i) => i < last && !applied.has(name));
   if (late) throw new Error(`migration ${late.name} of schema ${options.schema} sorts before those that have run`);
-  return { missing: known.slice(last + 1), isNewer: unknown.length > 0 };
+  return { missing: known.slice(last + 1), isNewer: unknown.length > 0, isEmpty: rows.length === 0 };
 }
 
 /**
@@ -221,7 +225,7 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
   // Temporary tables precede all other tables in a search path, and every role may create them unless that
   // right is revoked.
   await client.query(`revoke temporary on database ${name} from public, ${role}`);
-  if (await canLogIn(options)) return;
+  if ((await refusalOf(options, options.role_password)) === undefined) return;
   await client.query(`alter role ${role} login password ${pg.escapeLiteral(scramVerifier(options.role_password))}`);
   logger.info({ role: options.role }, 'password of the role set');
 }
@@ -238,11 +242,29 @@ async function createRole(client: Client, definition: string): Promise<void> {
   }
 }
 
-/** Tries to log in with the password, because only a superuser can read the stored one. */
-async function canLogIn(options: MigrateOptions): Promise<boolean> {
+/**
+ * Throws if none of the passwords is that of the role. Other secrets were probably lost with it (all are derived from one
+ * master key), and a bank that starts with new ones would refuse its API keys and its own messages.
+ */
+async function refuseOtherPassword(client: Client, options: MigrateOptions): Promise<void> {
+  const { rowCount } = await client.query('select from pg_roles where rolname = $1', [options.role]);
+  if (rowCount === 0) return;
+  for (const password of [options.role_password, ...(options.former_passwords ?? [])])
+    if ((await refusalOf(options, password)) !== '28P01') return;
+  throw new Error(
+    `the role ${options.role} has another password than DATABASE_PASSWORD: restore the Secret <release>-master (MASTER_KEYS) \
+from its backup; to change the password, give the new one and then the old one, separated by a comma. Nothing was changed`,
+  );
+}
+
+/**
+ * Tries to log in with a password, because only a superuser can read the stored one. Returns the SQLSTATE with which the
+ * role is refused: 28P01 for a wrong password; 42501 for a right one without the right to connect to this database.
+ */
+async function refusalOf(options: MigrateOptions, password: string): Promise<string | undefined> {
   const url = new URL(options.owner_url);
   url.username = encodeURIComponent(options.role);
-  url.password = encodeURIComponent(options.role_password);
+  url.password = encodeURIComponent(password);
   const client = new pg.Client({
     connectionString: url.href,
     application_name: 'migrate',
@@ -251,9 +273,9 @@ async function canLogIn(options: MigrateOptions): Promise<boolean> {
   client.on('error', () => undefined);
   try {
     await client.connect();
-    return true;
+    return undefined;
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code?.startsWith('28')) return false;
+    if (error instanceof pg.DatabaseError && /^(28|42501$)/.test(error.code ?? '')) return error.code;
     throw error;
   } finally {
     await client.end();

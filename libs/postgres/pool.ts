@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream';
 import type { ClientBase, CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { createRotatingPool } from './rotating-pool.ts';
 
 export type { ClientBase, Pool, PoolClient } from 'pg';
 
@@ -15,7 +16,10 @@ export interface Queries {
 }
 
 export interface PoolOptions {
-  /** The postgres:// URL of the service's role. sslmode and sslrootcert in it enable TLS. */
+  /**
+   * The postgres:// URL of the service's role, with its password or several (passwords.ts). sslmode and sslrootcert in it
+   * enable TLS.
+   */
   url: string;
   application_name: string;
   /** The only schema on search_path (besides pg_catalog). */
@@ -69,7 +73,7 @@ const date = 1082;
  *   checked-out connections are logged and never unhandled; the next query on such a connection fails.
  */
 export function createPool(options: PoolOptions, logger: Logger): Pool {
-  const pool = new pg.Pool(poolConfig(options));
+  const pool = createRotatingPool(poolConfig(options));
   pool.on('connect', (client) => {
     client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
     writeTogether(client);

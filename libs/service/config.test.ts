@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { passwordsOf } from '#libs/postgres/passwords.ts';
 import { ConfigError, databaseUrlConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'config-'));
@@ -79,13 +80,20 @@ test('NAME_FILE reads the value from a file, without its final line end', () => 
   );
 });
 
-test('a password that is given by itself is that of the URL, percent-encoded, and not given twice', () => {
+test('a password that is given by itself, or each of a list, is that of the URL, percent-encoded, and not given twice', () => {
   const url = 'postgres://u@h:5432/d?sslmode=verify-full';
   const { DATABASE_URL } = loadConfig(schema, { ...good, DATABASE_URL: url, DATABASE_PASSWORD: 'a/b:c@%d' });
   expect(DATABASE_URL).toBe('postgres://u:a%2Fb%3Ac%40%25d@h:5432/d?sslmode=verify-full');
   expect(decodeURIComponent(new URL(DATABASE_URL).password)).toBe('a/b:c@%d');
+  const listed = loadConfig(schema, { ...good, DATABASE_URL: url, DATABASE_PASSWORD: 'a%b, c:d,' });
+  expect(passwordsOf(new URL(listed.DATABASE_URL))).toEqual(['a%b', 'c:d']);
+  expect(loadConfig(schema, { ...good, DATABASE_URL: 'postgres://u:a,b@h/d' }).DATABASE_URL).toBe(
+    'postgres://u:a,b@h/d',
+  );
   expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).toContain('DATABASE_PASSWORD: is given twice');
   expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).not.toContain('topsecret');
   const weak = { ...good, BANK_MODE: 'production', DATABASE_URL: url, DATABASE_PASSWORD: 'short' };
   expect(failure(weak)).toContain('DATABASE_URL: its password has less than 16 characters');
+  const oneWeak = { ...weak, DATABASE_PASSWORD: 'a5Zk0qLw8Tb1Xs7P,short' };
+  expect(failure(oneWeak)).toContain('DATABASE_URL: its password has less than 16 characters');
 });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { eventsRetentionDays } from '#libs/contracts/topics.ts';
+import { setPasswords } from '#libs/postgres/passwords.ts';
 import { isProduction, productionProblems, readByNode } from './production.ts';
 
 /** The configuration is invalid. The message lists every invalid variable, one per line, and never a value. */
@@ -71,7 +72,7 @@ export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.ou
   return loadConfig(schema, { BANK_MODE: 'trial', ...process.env });
 }
 
-/** Puts a password that is given by itself into its URL, where it is checked and used like one that was there already. */
+/** Puts passwords that are given by themselves into their URL, where they are checked and used like one that was there. */
 function insertPasswords(input: Record<string, string>): string[] {
   return ['DATABASE', 'MIGRATION_DATABASE'].flatMap((database) => {
     const [name, address, password] = [
@@ -82,7 +83,8 @@ function insertPasswords(input: Record<string, string>): string[] {
     if (password === undefined || !URL.canParse(address)) return [];
     const url = new URL(address);
     if (url.password !== '') return [`  ${name}: is given twice: ${database}_URL has a password too`];
-    url.password = encodeURIComponent(password);
+    // Only the service's role is ever known by several passwords.
+    setPasswords(url, database === 'DATABASE' ? password.split(/\s*,\s*/).filter(Boolean) : [password]);
     input[`${database}_URL`] = url.href;
     return [];
   });
@@ -231,7 +233,12 @@ export const httpConfig = {
 
 export const databaseUrlConfig = {
   DATABASE_URL: url('postgres', 'postgresql').describe("Database URL with the service's own role"),
-  DATABASE_PASSWORD: z.string().optional().describe('Its password, if the URL has none'),
+  DATABASE_PASSWORD: z
+    .string()
+    .optional()
+    .describe(
+      'Its password, if the URL has none; of several, separated by commas, the migration sets the first, and services use the one that works',
+    ),
 };
 
 /**

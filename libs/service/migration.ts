@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Migrations, migrate } from '#libs/postgres/migrate.ts';
+import { passwordsOf } from '#libs/postgres/passwords.ts';
 import { databaseUrlConfig, loadConfig, processConfig, url } from './config.ts';
 import { createLogger, errorMessage } from './logger.ts';
 
@@ -20,14 +21,15 @@ export const migrationConfig = z.object({
 });
 
 /**
- * Migrates the database of a service, as its owner. The role of DATABASE_URL is created if it is missing, and gets its password. On failure it prints one line with the reason and sets the
- * exit code to 1.
+ * Migrates the database of a service, as its owner. The role of DATABASE_URL is created if it is missing, and gets its
+ * first password. On failure it prints one line with the reason and sets the exit code to 1.
  */
 export async function runMigration(migrations: Migrations): Promise<void> {
   const service = migrations.schema;
   try {
     const config = loadConfig(migrationConfig);
     const own = new URL(config.DATABASE_URL);
+    const [role_password = '', ...former_passwords] = passwordsOf(own);
     const logger = createLogger({
       service: `${service}-migrate`,
       instance: String(process.pid),
@@ -38,7 +40,8 @@ export async function runMigration(migrations: Migrations): Promise<void> {
         ...migrations,
         owner_url: config.MIGRATION_DATABASE_URL,
         role: decodeURIComponent(own.username),
-        role_password: decodeURIComponent(own.password),
+        role_password,
+        former_passwords,
       },
       logger,
     );

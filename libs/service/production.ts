@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { passwordSeparator } from '#libs/postgres/passwords.ts';
 import { areVast, touchLocal } from './networks.ts';
 
 /**
@@ -154,10 +155,10 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   return other && `must differ from ${other}: otherwise the disclosure of one secret exposes both`;
 }
 
-/** Returns the secrets in a value: the password of a database URL, or each element of a list. */
+/** Returns the secrets in a value: the passwords of a database URL, or each element of a list. */
 function secretsIn(value = ''): string[] {
   if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
-    return [decoded(new URL(value).password) ?? ''].filter((password) => password !== '');
+    return new URL(value).password.split(passwordSeparator).flatMap((password) => decoded(password) || []);
   return splitList(value);
 }
 
@@ -221,12 +222,13 @@ function database(value: string | undefined): string | undefined {
   if (value === undefined || !URL.canParse(value)) return undefined;
   const { searchParams, password: encoded } = new URL(value);
   if (decoded(encoded) === undefined) return 'must have a percent-encoded password, in which % is %25';
-  const [password] = secretsIn(value);
   const modes = searchParams.getAll('sslmode');
   if (modes.length !== 1 || modes[0] !== 'verify-full' || searchParams.has('ssl')) return tlsToPostgres;
   if ([...searchParams.keys()].some((name) => !databaseParameters.includes(name)))
     return `must have no parameters but ${databaseParameters.join(', ')}`;
-  const weakness = password === undefined ? undefined : findWeakness(password, 16);
+  const weakness = secretsIn(value)
+    .map((password) => findWeakness(password, 16))
+    .find((found) => found !== undefined);
   return weakness && `its password ${weakness}; set a longer random one`;
 }
 
@@ -258,7 +260,7 @@ function findWeakness(secretText: string, length: number): string | undefined {
  * Returns why a secret of ours was not made by a generator of random numbers, or undefined. One of 32 random bytes, as hex
  * digits or base64, is refused with a probability below one in a million.
  */
-function findGuessable(text: string): string | undefined {
+export function findGuessable(text: string): string | undefined {
   const weakness = findWeakness(text, 32) ?? findPattern(text);
   return weakness && `${weakness}; ${makeOne}`;
 }

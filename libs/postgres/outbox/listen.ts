@@ -4,8 +4,8 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 
 /**
- * Calls onNotify for every NOTIFY on the channel. It uses its own connection (with the pool's settings) and reconnects
- * when the connection breaks. A NOTIFY during an interruption is missed, so the listener must also poll.
+ * Calls onNotify for every NOTIFY on the channel. It uses its own connection (with the pool's settings and passwords) and
+ * reconnects when the connection breaks. A NOTIFY during an interruption is missed, so the listener must also poll.
  */
 export function listen(pool: Pool, channel: string, onNotify: () => void, logger: Logger) {
   const stopping = new AbortController();
@@ -20,7 +20,8 @@ export function listen(pool: Pool, channel: string, onNotify: () => void, logger
 
   /** Settles when the connection has ended. */
   async function listenOnce(): Promise<void> {
-    const client = new pg.Client(pool.options);
+    const { Client = pg.Client } = pool.options as { Client?: typeof pg.Client };
+    const client = new Client(pool.options);
     client.on('error', (error) => logger.debug({ err: error, channel }, 'the listening connection was lost'));
     client.on('notification', onNotify);
     const gone = new Promise<void>((resolve) => client.once('end', () => resolve()));
