@@ -1,3 +1,7 @@
+import { topicTable } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import { requireSafeTopics } from '#libs/kafka/topics.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { type Cluster, type ServersContext, startCluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { type Brokers, makeBrokers } from './brokers.ts';
@@ -42,5 +46,17 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
     };
   };
   const cluster = await startCluster(dir, random, servers);
+  if (!options.brokers) await acceptTopics(cluster);
   return { ...cluster, ...(parts as Required<typeof parts>) };
+}
+
+/** Checks what only production checks at its start: that no topic can be lost with one broker. */
+async function acceptTopics(cluster: Cluster): Promise<void> {
+  const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker' }, silent);
+  try {
+    await requireSafeTopics(kafka, topicTable(cluster.topicPrefix));
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
 }
