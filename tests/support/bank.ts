@@ -171,7 +171,8 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
 export async function serveSharedBank(stops: (() => Promise<void>)[]): Promise<string> {
   let bank: Promise<Bank> | undefined;
   const server = createServer((_, response) => {
-    bank ??= startBank({ gateways: 2, ledgers: 2 });
+    // Both ledgers execute commands, so that the tests meet what two decide at the same time.
+    bank ??= startBank({ gateways: 2, ledgers: 2, env: { SPREAD_COMMANDS: 'true' } });
     bank.then(
       ({ processes: _, ...addresses }) => response.end(JSON.stringify(addresses)),
       (error: Error) => {
