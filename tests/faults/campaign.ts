@@ -113,6 +113,8 @@ export class Campaign {
   static async start(options: CampaignOptions): Promise<Campaign> {
     const random = createRandom(options.seed);
     const cluster = await (options.start ?? startCluster)(options.dir, random.fork('links'));
+    const spread = cluster.nodeSettings('ledger').env?.['SPREAD_COMMANDS'];
+    options.say(`seed ${options.seed}, SPREAD_COMMANDS=${spread}`);
     const entrance = new Entrance(cluster, random.fork('entrance'));
     const events = new EventLog(cluster);
     const pool = createPool(

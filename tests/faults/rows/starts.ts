@@ -8,6 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 import { skewedClock } from '../../support/skewed-clock.ts';
 import type { Cluster, Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
+import { workingLedger } from './kills.ts';
 
 /** Starts of a bank: with a wrong clock, before its servers, or several times concurrently. */
 const recoveryMs = 15_000;
@@ -42,12 +43,13 @@ const wrongClock: Row = {
   recoveryMs,
   async inject(bench) {
     const { random, cluster, say } = bench;
-    const names = random.shuffle(['ledger-2', 'gateway-2', 'accounts']);
+    const names = random.shuffle(['ledger', 'gateway-2', 'accounts']);
     for (const name of names) {
+      const node = name === 'ledger' ? await workingLedger(bench) : cluster.node(name);
       const hours = random.pick([-skewHours, skewHours]);
-      say(`${name}: ${hours} h`);
-      await withWrongClock(bench, cluster.node(name), hours);
-      if (name !== names.at(-1)) await cluster.node(name).ready();
+      say(`${node.name}: ${hours} h`);
+      await withWrongClock(bench, node, hours);
+      if (name !== names.at(-1)) await node.ready();
     }
   },
 };
