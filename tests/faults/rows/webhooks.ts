@@ -15,7 +15,7 @@ import {
 } from '../check-deliveries.ts';
 import { databaseTime } from '../evidence.ts';
 import type { Bench, Row } from '../row.ts';
-import { killAndStart } from './kills.ts';
+import { killAndStart, workingLedger } from './kills.ts';
 
 const names = ['webhooks', 'webhooks-2'];
 /** This is more than the maximum difference between the clocks of the host and the database. */
@@ -91,14 +91,18 @@ const webhooks: Row = {
     await eventually(async () => held.length > 0, requestMs * slowness);
     let goneAt = performance.now();
     const answers: Answer[] = [ok, status(500), status(302, { location: receiver.url }), hang, close, ok];
-    const ledger = random.pick(['ledger', 'ledger-2']);
-    const killed = [...[...names, ledger].map((name) => cluster.node(name)), cluster.broker, cluster.postgres];
-    for (const part of random.shuffle(killed)) {
+    const killed = [
+      ...names.map((name) => async () => cluster.node(name)),
+      () => workingLedger(bench),
+      async () => cluster.broker,
+      async () => cluster.postgres,
+    ];
+    for (const findPart of random.shuffle(killed)) {
       for (const next of random.shuffle(answers)) {
         answer = next;
         await sleep(random.int(100, 700));
       }
-      goneAt = await killAndStart(part, bench);
+      goneAt = await killAndStart(await findPart(), bench);
     }
     answer = ok;
     await sleep(clockMs);
