@@ -115,7 +115,7 @@ export async function checkOperations(
       const wrong = [
         ...differences(message, data, expected, audit.isResent),
         ...(completed && entries.length !== countLegs(record, audit) ? ['entries'] : []),
-        ...(isWrongAvailable(message, data, held.get(message), audit) ? ['available_balance'] : []),
+        ...(isFirst && isWrongAvailable(message, data, held.get(message), audit) ? ['available_balance'] : []),
       ];
       if (wrong.length > 0)
         audit.find(eventRules.same, {
@@ -142,7 +142,8 @@ export async function checkOperations(
 
 /**
  * Reports whether an event tells what cannot have been available. That of a refusal is compared with the balance after the
- * preceding event of its account; a later copy, which follows newer events, is not.
+ * preceding event of its account. Call it only for the first copy, because others follow newer events; the first one may be
+ * missing, so that one older than the newest event is not compared either.
  */
 function isWrongAvailable(message: ReceivedMessage, data: object, held: Held | undefined, audit: EventAudit): boolean {
   const { available_balance: available, balance_after } = data as {

@@ -568,6 +568,25 @@ describe('errors are found', () => {
   });
 });
 
+it('a copy of a refusal is not compared with the balance after newer events of its time', async () => {
+  const received = published('').map(
+    ({ value, ...message }, i): ReceivedMessage =>
+      ({ ...message, value: Buffer.from(String(value)), partition: 0, offset: BigInt(i) }) as ReceivedMessage,
+  );
+  const transactions = received.filter(({ topic }) => topic === 'transactions');
+  const refusal = transactions.find(
+    ({ key, headers }) => key === a.account_id && headers['ce_type']?.includes('failed'),
+  );
+  const find = vi.fn();
+  const known = new Map();
+  const audit = { pool, snapshot: pool, find, published: known, recent: new Map(), headIsGone: () => false };
+  await checkOperations('transactions', transactions, audit);
+  // As after a batch with the refusal and a posting.
+  known.get(a.account_id).newest = { balance: '999.00', time: refusal?.headers['ce_time'] };
+  await checkOperations('transactions', refusal ? [refusal] : [], audit);
+  expect([find.mock.calls, refusal?.key]).toEqual([[], a.account_id]);
+});
+
 it('what was held is read without a limit of time, and only for events that say what was available', async () => {
   const hasty = createPool(
     { ...patience, statement_timeout_ms: 1_000, url: database.url, application_name: 'hasty', schema: ledgerSchema },
