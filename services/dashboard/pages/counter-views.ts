@@ -4,7 +4,7 @@ import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankBranch, bankName } from '#libs/service/formats.ts';
+import { amountText, bankBranch, bankName, isTrial } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText } from '../html/actors.ts';
 import { minorOf, sumText } from '../html/amounts.ts';
@@ -360,7 +360,7 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
   const { posting, id, title, owner, account, other, payee, balance, available, owed, isOwn, till, maker } = parts;
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
-  return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p><p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
+  return html`<article class="receipt"><p class="paper">${bankName()}, ${copy}</p>${isTrial() && html`<p class="paper">Trial: not for real money</p>`}<p class="receipt-title">${title} ${toned('good', 'done', 'Posted')}</p>${facts(
     [
       ['Amount', html`<strong class="sum">${amountText(amount, currency)}</strong>`],
       ['In words', currency !== null && amountInWords(amount, currency)],
