@@ -78,7 +78,9 @@ export function testCounter({ world, ui, as }: Dashboard): void {
             ['Bank’s', 'customer'],
           ].map(([copy, signer]) =>
             expect.stringMatching(
-              new RegExp(`^Core Banking, ${copy} copy\\s+Deposit\\s[\\s\\S]*Signature of the ${signer}$`),
+              new RegExp(
+                `^Core Banking, ${copy} copy\\s+Trial: not for real money\\s+Deposit\\s[\\s\\S]*Signature of the ${signer}$`,
+              ),
             ),
           ),
         );
