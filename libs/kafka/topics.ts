@@ -157,6 +157,7 @@ export async function groupLags(
   }
 }
 
+/** The same for one group. */
 export async function groupLag(
   kafka: KafkaClient,
   groupId: string,

@@ -99,7 +99,7 @@ export class Spares {
   /** Must be called after each join, with the partitions of this member. */
   joined(memberId: string, partitions: readonly number[]): void {
     this.#memberId = memberId;
-    this.#first = partitions.length > 0 ? Math.min(...partitions) : undefined;
+    this.#first = lowest(partitions);
     this.#joinedAt = performance.now();
     this.#members = undefined;
     void this.#describe(this.#joinedAt);
@@ -137,9 +137,8 @@ export class Spares {
   #learn(protocol: string, members: { memberId: string; memberMetadata: Buffer; memberAssignment: Buffer }[]): void {
     const { MemberAssignment } = this.#kafka.kafkajs.AssignerProtocol;
     const present = members.map(({ memberId, memberMetadata, memberAssignment }) => {
-      const shares = Object.values(MemberAssignment.decode(memberAssignment)?.assignment ?? {}).flat();
-      const first = shares.length > 0 ? Math.min(...shares) : undefined;
-      return { ...this.#read(memberId, memberMetadata), first };
+      const share = Object.values(MemberAssignment.decode(memberAssignment)?.assignment ?? {}).flat();
+      return { ...this.#read(memberId, memberMetadata), first: lowest(share) };
     });
     const working = present.filter(isWorking);
     const isKeeperAlone = working.length === 1 && working[0]?.keeps === true;
@@ -175,6 +174,9 @@ export class Spares {
     return true;
   }
 }
+
+const lowest = (partitions: readonly number[]): number | undefined =>
+  partitions.length > 0 ? Math.min(...partitions) : undefined;
 
 /** Reads what a member announced. One of another version may announce anything. */
 function parse(userData: Buffer | undefined): Told {

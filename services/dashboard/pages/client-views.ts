@@ -1,5 +1,5 @@
 import { type Client, clientName } from '#libs/contracts/clients.ts';
-import { type Html, html, trusted } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { type Field, showField, showForm, type Wrong } from '../html/forms.ts';
 import type { PageRequest } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
@@ -28,7 +28,7 @@ export const showAddress = ({ address }: Client): Html | null =>
 /** An address that is too long for its line is broken before its @. */
 export const showEmail = ({ email }: Pick<Client, 'email'>): Html => {
   const at = email.lastIndexOf('@');
-  return html`${email.slice(0, at)}${trusted('<wbr>')}${email.slice(at)}`;
+  return html`${email.slice(0, at)}<wbr>${email.slice(at)}`;
 };
 
 export function clientTable(rows: readonly Client[], sort: Sorting): Html {

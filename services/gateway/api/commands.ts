@@ -18,7 +18,7 @@ import { approvalPlanners } from './approval-decisions.ts';
 import { awaitClosing } from './closings.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
-import type { HotAccounts } from './hot-accounts.ts';
+import { HotAccounts } from './hot-accounts.ts';
 import { answered, combineChecks } from './operations.ts';
 import { type Input, type Planners, planCreate, planFor } from './plan.ts';
 import { queryAfterPendingCommands } from './reads.ts';
@@ -33,7 +33,6 @@ export interface CommandDependencies {
   forwarder: Forwarder;
   fourEyes: FourEyes;
   secretKeys: SecretKeys;
-  hotAccounts: HotAccounts;
 }
 
 /**
@@ -81,7 +80,7 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
     ...accountPlanners,
     ...notePlanners,
     ...cashPlanners,
-    ...transferPlanners(dependencies),
+    ...transferPlanners(new HotAccounts()),
     ...reversalPlanners(dependencies),
     ...holdPlanners,
     ...tillPlanners,
@@ -175,7 +174,7 @@ const cashPlanners = {
   },
 } satisfies Partial<Planners>;
 
-function transferPlanners({ hotAccounts }: CommandDependencies) {
+function transferPlanners(hotAccounts: HotAccounts) {
   return {
     create_transfer({ body, bits, caller }) {
       checkNames(caller, Boolean(body.external_id));

@@ -11,7 +11,6 @@ import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
 import { FirstAcceptanceTimes } from './first-acceptance-times.ts';
-import { HotAccounts } from './hot-accounts.ts';
 import { internationalPhones, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Planners, WriteName } from './plan.ts';
@@ -55,7 +54,7 @@ declare module 'fastify' {
 
 export interface RouteDependencies
   extends Omit<ReadDependencies, 'scans' | 'sums'>,
-    Omit<CommandDependencies, 'hotAccounts'>,
+    CommandDependencies,
     SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
@@ -65,9 +64,7 @@ export interface RouteDependencies
   now: () => number;
 }
 
-export type HandlerDependencies = RouteDependencies &
-  ReadDependencies &
-  CommandDependencies & { acceptanceTimes: FirstAcceptanceTimes };
+export type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptanceTimes: FirstAcceptanceTimes };
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
@@ -84,7 +81,6 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
     scans: new ConcurrencyLimit(maxScans, tooManyScans),
     sums: new ConcurrencyLimit(maxSums, tooManySums),
     acceptanceTimes: new FirstAcceptanceTimes(),
-    hotAccounts: new HotAccounts(),
   };
   const planners = createPlanners(deps);
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
