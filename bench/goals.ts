@@ -71,7 +71,7 @@ export const goals = {
   'close-day': { title: 'a day closed, until its totals are there', unit: 's' },
   'close-beside': { title: 'p99 of transfers at 200/s meanwhile ÷ without', most: 2 },
   'bytes-topics': {
-    title: 'event topics with EVENTS_COMPRESSION=zstd, bytes on disk per transfer',
+    title: 'event topics with compression.type=zstd, bytes on disk per transfer',
     unit: 'kB',
     most: 1.5,
   },

@@ -37,7 +37,7 @@ export function addRepublish(command: Command): void {
       'after',
       `
 The database is DATABASE_URL (as the owner, or as the service's role: ledger for --balances, accounts for --masters and --keys), or else that of the
-local bank. The outbox keeps published messages for OUTBOX_RETENTION_HOURS; older history is only in the books
+local bank. The outbox keeps published messages for 24 hours; older history is only in the books
 (docs/operations.md, Kafka is lost). At least one of --since, --balances, --masters, and --keys is required;
 they are executed in this order.
 

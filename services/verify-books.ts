@@ -35,14 +35,13 @@ function print(rules: string[], findings: Finding[]): void {
 export const verifyConfig = z.object({
   ...kafkaConfig,
   KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe(
-    'Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, if DATABASE_URL is not set',
+    'Brokers whose events are compared with the books; default: those of the local bank (npm start), if DATABASE_URL is not set',
   ),
   ...databaseUrlConfig,
   DATABASE_URL: databaseUrlConfig.DATABASE_URL.optional().describe(
-    'Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR',
+    'Any role that may read the schemas ledger and accounts; default: that of the local bank',
   ),
   ...zoneConfig,
-  LOCAL_DIR: z.string().default('.local').describe('Directory in which `npm start` writes connection.json'),
 });
 
 type Config = z.output<typeof verifyConfig>;
@@ -50,9 +49,9 @@ type Config = z.output<typeof verifyConfig>;
 /** Database and brokers that are named, or those of the local bank. */
 function servers(config: Config): { databaseUrl: string; brokers: string[] | undefined } {
   if (config.DATABASE_URL !== undefined) return { databaseUrl: config.DATABASE_URL, brokers: config.KAFKA_BROKERS };
-  const file = join(config.LOCAL_DIR, 'connection.json');
-  if (!existsSync(file))
-    throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
+  const { LOCAL_DIR: dir } = loadToolConfig(z.object({ LOCAL_DIR: z.string().default('.local') }));
+  const file = join(dir, 'connection.json');
+  if (!existsSync(file)) throw new Error(`DATABASE_URL is not set, and no bank runs in ${dir} (npm start)`);
   const local = JSON.parse(readFileSync(file, 'utf8')) as { database_url: string; kafka_brokers: string };
   return { databaseUrl: local.database_url, brokers: config.KAFKA_BROKERS ?? local.kafka_brokers.split(',') };
 }

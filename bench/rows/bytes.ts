@@ -1,7 +1,10 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
 import { eventTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import { changeSettings } from '#libs/kafka/topics.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type Bank, defaultBank, startBank } from '../bank.ts';
 import { accountCount } from '../contenders/posting.ts';
@@ -22,8 +25,9 @@ export const bytes: Group = {
   quick: false,
   async measure({ world, effort }: Bench): Promise<Outcome> {
     const plain = await defaultBank(world);
-    const zstd = await startBank(world, { name: 'zstd', accounts: accountCount, env: { EVENTS_COMPRESSION: 'zstd' } });
+    const zstd = await startBank(world, { name: 'zstd', accounts: accountCount });
     try {
+      await compress(zstd);
       const { connections } = await best(world, plain, effort);
       const seconds = effort.seconds * 3;
       const added = (bank: Bank, rate?: number) =>
@@ -81,6 +85,13 @@ function outcome(measured: Record<string, Map<string, number>>): Outcome {
       },
     ],
   };
+}
+
+/** Makes the broker compress event topics. */
+async function compress({ brokers, topicPrefix }: Bank): Promise<void> {
+  const kafka = createKafka({ brokers: brokers.split(','), client_id: 'bench' }, pino({ level: 'silent' }));
+  const zstd = { 'compression.type': 'zstd' };
+  await changeSettings(kafka, new Map(eventTopics.map((name) => [topicName(topicPrefix, name), zstd])));
 }
 
 /** Waits until all events are published. */

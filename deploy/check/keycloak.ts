@@ -77,7 +77,7 @@ async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm
     if (check.selfTest) Object.assign(dashboard ?? {}, { fullScopeAllowed: true });
   });
   const settings = (file: string) => parseEnv(example(file, keycloak, dashboardUrl)) as Record<string, string>;
-  gateway.start({ ...settings('gateway.env'), JWT_HS256_SECRET: '', TRUST_PROXY: 'loopback' });
+  gateway.start({ ...settings('gateway.env'), TRUST_PROXY: 'loopback' });
   await gateway.ready();
   const dashboard = startChild({
     name: 'dashboard',
@@ -91,7 +91,7 @@ async function connect(check: Check, keycloak: Keycloak): Promise<{ realm: Realm
       API_URL: gateway.baseUrl,
       PORT: String(port),
       HEALTH_PORT: String(healthPort),
-      DASHBOARD_CLIENT_SECRET: (await realm.readClient('dashboard')).secret ?? '',
+      DASHBOARD_CLIENT: `dashboard:${(await realm.readClient('dashboard')).secret}`,
       SESSION_SECRET: realm.password,
     },
     log: join(check.dir, 'keycloak-dashboard.log'),

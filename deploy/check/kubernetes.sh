@@ -22,7 +22,8 @@ fi
 
 start_control_plane "$run"
 kubectl apply --server-side -f "$tools/crds" > /dev/null
-background "$run/kwok.log" kwok --kubeconfig "$KUBECONFIG" --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config "$tools/stages/node" --config "$tools/stages/pod"
+# Without a lease that is renewed, every node is lost 50 s after it was added.
+background "$run/kwok.log" kwok --kubeconfig "$KUBECONFIG" --node-lease-duration-seconds 40 --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config "$tools/stages/node" --config "$tools/stages/pod"
 for n in 1 2 3; do
   kubectl apply -f - > /dev/null <<END
 { "apiVersion": "v1", "kind": "Node",
@@ -89,9 +90,9 @@ nobody() {
 }
 check 'an empty list of a network policy means nobody, not everybody' nobody
 
-variables() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own' | grep -o -E '(API_URL|API_PUBLIC_URL|KAFKA_[A-Z_]+|SESSION_SECRET|API_KEY_PEPPER): .*|- \{ name: (SESSION_SECRET|API_KEY_PEPPER)_FILE' | tr '\n' ' '; }
+variables() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own' | grep -o -E '(API_URL|KAFKA_[A-Z_]+|SESSION_SECRET|API_KEY_PEPPER): .*|- \{ name: (SESSION_SECRET|API_KEY_PEPPER)_FILE' | tr '\n' ' '; }
 check 'the dashboard knows the gateway, and neither brokers nor the secrets of the gateway' eval 'case "$(variables dashboard)" in *KAFKA_*|*API_KEY_PEPPER*) false;; *"http://bank-gateway"*SESSION_SECRET*) true;; *) false;; esac'
-check 'webhooks knows the address at which consumers fetch the schemas of events' eval 'case "$(variables webhooks)" in *"API_PUBLIC_URL: \"https://"*) true;; *) false;; esac'
+check 'webhooks knows the address at which consumers fetch the schemas of events' eval 'case "$(variables webhooks)" in *"API_URL: \"https://"*) true;; *) false;; esac'
 check 'the gateway has no secret of sessions' eval 'case "$(variables gateway)" in *SESSION_SECRET*) false;; *API_KEY_PEPPER*) true;; *) false;; esac'
 
 echo 'On simulated nodes'

@@ -24,7 +24,7 @@ const keyConfig = z.object({
 async function makeKey(): Promise<string> {
   const { code, stdout, stderr } = await runToEnd(
     process.execPath,
-    [join(PROJECT, 'services', 'accounts', 'bootstrap-key.ts')],
+    [join(PROJECT, 'services', 'accounts', 'bootstrap-key.ts'), '--test'],
     { env: { ...process.env, LOG_LEVEL: 'warn' }, timeoutMs: 60_000 },
   );
   if (code !== 0) throw new Error(stderr.trim());

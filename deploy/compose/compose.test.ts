@@ -47,6 +47,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** Returns the environment of the service's process, with valid values for secrets. */
 function serviceEnvironment(name: string): Record<string, string> {
   const databaseUrl = join(folder, 'database_url');
+  const client = join(folder, 'client');
+  writeFileSync(client, 'dashboard:a secret of sixteen');
   const other = join(folder, 'secret');
   writeFileSync(databaseUrl, 'postgres://user:password@postgres:5432/core_banking');
   writeFileSync(other, 'a secret of 32 characters or more');
@@ -56,6 +58,7 @@ function serviceEnvironment(name: string): Record<string, string> {
   writeFileSync(verifying, publicKey);
   const files: Record<string, string> = {
     DATABASE_URL_FILE: databaseUrl,
+    DASHBOARD_CLIENT_FILE: client,
     API_KEY_SIGNING_KEY_FILE: signing,
     API_KEY_PUBLIC_KEYS_FILE: verifying,
   };
@@ -100,7 +103,8 @@ describe('docker-compose.yml', () => {
     (name, schema) => {
       const environment = serviceEnvironment(name);
       expect(() => loadConfig(schema, environment)).not.toThrow();
-      const known = ['BANK_MODE', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
+      const ofOthers = ['BANK_MODE', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+      const known = [...ofOthers, ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
       expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);
     },
   );

@@ -35,6 +35,6 @@ for (const [service, { DATABASE_PASSWORD, ...others }] of Object.entries(deriveS
   const url = kept(`${service}/database_url`, databaseUrl(`${OWNER}_${service}`, DATABASE_PASSWORD));
   kept(`migrations/${service}_database_url`, url);
 }
-kept('dashboard/client_secret', secret('identity-provider/client_secret'));
+kept('dashboard/client', `dashboard:${secret('identity-provider/client_secret')}`);
 // The password is short enough to type.
 secret('identity-provider/user_password', 8);

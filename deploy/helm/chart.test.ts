@@ -47,7 +47,6 @@ test.each<[string, Values]>([
   ['an unknown value', { gateway: { replicaCount: 3 } }],
   ['a misspelled variable', { ledger: { config: { BACKDATE_DAYZ: 1 } } }],
   ['a secret among the variables', { gateway: { config: { API_KEY_PEPPER: 'x' } } }],
-  ['headers for the collector among the variables', { ledger: { config: { OTEL_EXPORTER_OTLP_HEADERS: 'a=b' } } }],
   ['a variable that the chart sets itself', { gateway: { config: { PORT: 1 } } }],
   ['a variable of another service', { accounts: { config: { BACKDATE_DAYS: 1 } } }],
   ['more processes than partitions', { ledger: { autoscaling: { maxReplicas: commandPartitions + 1 } } }],
@@ -141,7 +140,7 @@ test('every required variable is set, and every variable that is set is known', 
   // deployments.yaml requires brokers and a host of the database. The dashboard has API_URL from the chart, JWT_ISSUER from
   // the gateway, and the others if it runs at all.
   const given = ['KAFKA_BROKERS', 'DATABASE_URL', 'MIGRATION_DATABASE_URL', 'API_URL', 'JWT_ISSUER'];
-  const ofDashboard = ['DASHBOARD_CLIENT_ID', 'DASHBOARD_CLIENT_SECRET', 'PUBLIC_URL'];
+  const ofDashboard = ['DASHBOARD_CLIENT', 'PUBLIC_URL'];
   for (const [component, config] of Object.entries(schemas)) {
     const own = lists.get(component) ?? [];
     const required = describeConfig(config)
@@ -156,9 +155,10 @@ test('every required variable is set, and every variable that is set is known', 
   expect(lists.size).toBe(5);
   const known = new Set([
     ...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)),
-    ...['REPLICATION_FACTOR', 'EVENTS_RETENTION_DAYS', 'EVENTS_COMPRESSION'],
-    // Of the job secrets and of Node.
+    'EVENTS_RETENTION_DAYS',
+    // Of the job secrets and of Node, and the files that URLs name.
     ...[...Object.keys(secretsConfig.shape), 'NODE_EXTRA_CA_CERTS', 'MASTER_KEYS'],
+    ...['DATABASE_PASSWORD', 'MIGRATION_DATABASE_PASSWORD'],
   ]);
   const templates = ['_helpers.tpl', 'deployments.yaml', 'jobs.yaml', 'autoscaling.yaml']
     .map((file) => read(`templates/${file}`))

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { auditId } from '#libs/contracts/ids.ts';
@@ -20,10 +21,11 @@ import { callersCommand, type Evidence, readEvidence, readSince } from './eviden
 import { type Command, type Commands, findDecisions, groups, planSendings, type Sending, wasDecided } from './plan.ts';
 
 /**
- * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in the order in which
+ * Sends commands again that Kafka has but a restored database does not: those since the time in `--from` (to which the
+ * database was restored, or some minutes earlier), in the order in which
  * they were originally decided. A command that was decided, according to its event or audit record, gets a new deadline,
  * and stays refused if it had been refused; any other keeps its own deadline and is refused as late. The services
- * recognize commands that the database has by their ids, so an earlier RESEND_FROM does no harm. Afterwards, all
+ * recognize commands that the database has by their ids, so an earlier time does no harm. Afterwards, all
  * evidence is compared with the books. For docs/operations.md, Restore, while gateways are stopped and one ledger and
  * one accounts run. No replies are sent.
  */
@@ -31,7 +33,6 @@ export const resendConfig = z.object({
   ...kafkaConfig,
   ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
   ...ownerConfig,
-  RESEND_FROM: z.iso.datetime().describe('The time to which the database was restored, or some minutes earlier'),
 });
 
 const renewedMs = 24 * 60 * 60_000;
@@ -186,15 +187,19 @@ export async function resendCommands(kafka: KafkaClient, options: ResendOptions)
 
 if (import.meta.main) {
   run('resend-commands', async ({ logger, instance }) => {
+    const { from } = parseArgs({ options: { from: { type: 'string' } } }).values;
+    const start = z.iso.datetime().safeParse(from).data;
+    if (start === undefined)
+      throw new Error('--from must be the time to which the database was restored, such as 2026-01-31T09:00:00Z');
     const config = loadConfig(resendConfig);
     const kafka = createKafka(kafkaOptions(config, `resend-${instance}`), logger);
     const [ledger, accounts] = ['ledger', 'accounts'].map((schema) =>
       createPool({ url: config.MIGRATION_DATABASE_URL, application_name: 'resend', schema, max: 2 }, logger),
     ) as [Pool, Pool];
     try {
-      const { TOPIC_PREFIX: prefix, RESEND_FROM } = config;
+      const { TOPIC_PREFIX: prefix } = config;
       const keys = macKeys(config);
-      const options = { prefix, from: new Date(RESEND_FROM), keys, ledger, accounts, logger };
+      const options = { prefix, from: new Date(start), keys, ledger, accounts, logger };
       const { unmet: broken, ...counts } = await resendCommands(kafka, options);
       for (const one of broken) logger.error(one, 'the books contradict an event that was published');
       logger.info({ ...counts, unmet: broken.length }, 'commands were sent again');

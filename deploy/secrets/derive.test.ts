@@ -1,5 +1,8 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '#libs/service/config.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { dashboardConfig } from '#services/dashboard/config.ts';
@@ -19,18 +22,20 @@ const configs = {
   accounts: accountsConfig,
   webhooks: webhooksConfig,
 };
+const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const passwordFile = join(folder, 'password');
 /** What else the services need in production. */
 const given = {
   KAFKA_BROKERS: 'broker:9093',
-  KAFKA_SSL: 'true',
+  KAFKA_SSL_CA: 'system',
   KAFKA_SASL_MECHANISM: 'scram-sha-512',
-  DATABASE_URL: 'postgres://core_banking_x@db:5432/core_banking?sslmode=verify-full',
+  DATABASE_URL: `postgres://core_banking_x@db:5432/core_banking?sslmode=verify-full&password_file=${passwordFile}`,
   TRUST_PROXY: 'none',
   API_URL: 'http://gateway',
   PUBLIC_URL: 'https://staff.bank.example',
   JWT_ISSUER: 'https://id.example',
-  DASHBOARD_CLIENT_ID: 'dashboard',
-  DASHBOARD_CLIENT_SECRET: '5be7d2a04c91f83e6d07b1a9',
+  DASHBOARD_CLIENT: 'dashboard:5be7d2a04c91f83e6d07b1a9',
 };
 
 test('a master key gives the same secrets in every version', () => {
@@ -44,7 +49,8 @@ test('a master key gives the same secrets in every version', () => {
 describe.each(readers)('the secrets of %s', (reader) => {
   test('are all that it needs, safe for production, and known to it', () => {
     for (const masters of [[old], [old, next], [next, old]]) {
-      const secrets = deriveSecrets(masters)[reader];
+      const { DATABASE_PASSWORD: password = '', ...secrets } = deriveSecrets(masters)[reader];
+      writeFileSync(passwordFile, password);
       expect(() => loadConfig(configs[reader], { BANK_MODE: 'production', ...given, ...secrets })).not.toThrow();
       expect(Object.keys(secrets).filter((name) => !Object.hasOwn(configs[reader].shape, name))).toEqual([]);
     }

@@ -122,7 +122,7 @@ export const feedMeanings = {
   fields: {
     'CloudEvent.id': 'Unique among all events; use it to recognize repeats',
     specversion: 'Version of CloudEvents',
-    dataschema: 'The JSON schema of `data`, by version: its URL, or its URN at a bank without API_PUBLIC_URL',
+    dataschema: 'The JSON schema of `data`, by version: its URL, or its URN if webhooks has no API_URL',
     source: 'The service that published it',
     subject: 'Id of the resource concerned',
     time: `When it occurred, ${meaning.utc}`,

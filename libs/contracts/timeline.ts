@@ -27,7 +27,7 @@ export const timelineSchema = z
     entries: z.array(
       entrySchema.extend({ account_number: z.string(), account_type: z.string() }).meta({ id: 'TimelineEntry' }),
     ),
-    /** `not_kept` if the outbox, which keeps published events for OUTBOX_RETENTION_HOURS, no longer has them. */
+    /** `not_kept` if the outbox, which keeps published events for 24 hours, no longer has them. */
     events: z.array(
       z
         .object({
@@ -72,7 +72,7 @@ export const timelineEndpoints = {
     scope: 'audit:read',
     alsoRequires: 'transactions:read',
     description:
-      'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication.',
+      'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, 24 hours after publication.',
     answers: { deposit: timeline },
   },
 } satisfies EndpointRows;

@@ -34,7 +34,7 @@ function settingAtFault(error: unknown): string | undefined {
     if (/CERT|VERIFY|ISSUER/.test(code))
       return `KAFKA_SSL_CA: the certificate of the broker is not trusted (${message})`;
     if (/WRONG_VERSION|PACKET_LENGTH|ERR_SSL/.test(code))
-      return `KAFKA_SSL: the broker does not speak TLS on this port, or rejects the connection (${message})`;
+      return `KAFKA_SSL_CA: the broker does not speak TLS on this port, or rejects the connection (${message})`;
   }
   return undefined;
 }

@@ -20,17 +20,14 @@ export const zoneConfig = {
 export const bankConfig = {
   BANK_NAME: z
     .string()
-    .min(1)
-    .max(100)
-    .default('Core Banking')
-    .describe('Name of the bank in the dashboard, on receipts and on statements'),
-  BANK_ADDRESS: z
-    .string()
-    .max(500)
-    .default('')
+    .max(600)
     .transform((text) => text.split(';').flatMap((line) => (line.trim() === '' ? [] : [line.trim()])))
+    .refine(([name = '']) => name !== '' && name.length <= 100, 'must begin with a name of at most 100 characters')
+    .prefault('Core Banking')
     .meta({ title: 'lines separated by semicolons' })
-    .describe('Address of the bank for statements: 1 Kenyatta Avenue; 00100 Nairobi'),
+    .describe(
+      'Name of the bank in the dashboard, on receipts and on statements, and below it the lines of its address for statements: Example Bank; 1 Kenyatta Avenue; 00100 Nairobi',
+    ),
   BANK_LOCALE: z
     .string()
     .refine(
@@ -39,7 +36,7 @@ export const bankConfig = {
     )
     .optional()
     .describe(
-      'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
+      'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00. With -u-cu-kes at its end, KES is preset where a till or an account is opened',
     ),
   ...zoneConfig,
 };
@@ -47,18 +44,15 @@ export const bankConfig = {
 /** Sets the formats of this process. */
 export function setFormats(
   config: z.output<z.ZodObject<typeof bankConfig>> & {
-    BANK_BRANCH?: string | undefined;
-    BANK_CURRENCY?: string | undefined;
     BANK_MODE?: 'production' | 'trial';
   },
 ): void {
+  const [name = '', ...address] = config.BANK_NAME;
   setBankFormats({
-    name: config.BANK_NAME,
-    branch: config.BANK_BRANCH,
-    currency: config.BANK_CURRENCY,
-    address: config.BANK_ADDRESS,
+    name,
+    address,
     timeZone: config.BANK_TIME_ZONE,
-    locale: config.BANK_LOCALE,
+    locale: config.BANK_LOCALE && new Intl.Locale(config.BANK_LOCALE).toString(),
     trial: config.BANK_MODE === 'trial',
   });
 }

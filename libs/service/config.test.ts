@@ -35,11 +35,13 @@ test('values are typed, and missing ones have their default', () => {
     RATE: 3,
     ON: true,
     LOG_LEVEL: 'info',
-    HEALTH_PORT: 9090,
+    HEALTH_PORT: { host: '0.0.0.0', port: 9090 },
     TOPIC_PREFIX: '',
-    KAFKA_SSL: false,
   });
-  expect(config.INSTANCE).not.toBe('');
+  const at = (HEALTH_PORT: string) => loadConfig(schema, { ...good, HEALTH_PORT }).HEALTH_PORT;
+  expect(at('127.0.0.1:1')).toEqual({ host: '127.0.0.1', port: 1 });
+  for (const wrong of ['::1:1', '127.0.0.1', '1:', '127.0.0.1:70000'])
+    expect(failure({ ...good, HEALTH_PORT: wrong })).toContain('HEALTH_PORT');
 });
 
 test('every invalid variable is reported together, without values', () => {
@@ -80,20 +82,24 @@ test('NAME_FILE reads the value from a file, without its final line end', () => 
   );
 });
 
-test('a password that is given by itself, or each of a list, is that of the URL, percent-encoded, and not given twice', () => {
-  const url = 'postgres://u@h:5432/d?sslmode=verify-full';
-  const { DATABASE_URL } = loadConfig(schema, { ...good, DATABASE_URL: url, DATABASE_PASSWORD: 'a/b:c@%d' });
-  expect(DATABASE_URL).toBe('postgres://u:a%2Fb%3Ac%40%25d@h:5432/d?sslmode=verify-full');
-  expect(decodeURIComponent(new URL(DATABASE_URL).password)).toBe('a/b:c@%d');
-  const listed = loadConfig(schema, { ...good, DATABASE_URL: url, DATABASE_PASSWORD: 'a%b, c:d,' });
-  expect(passwordsOf(new URL(listed.DATABASE_URL))).toEqual(['a%b', 'c:d']);
-  expect(loadConfig(schema, { ...good, DATABASE_URL: 'postgres://u:a,b@h/d' }).DATABASE_URL).toBe(
-    'postgres://u:a,b@h/d',
+test('the password in a password_file, or each of a list, becomes that of the URL, percent-encoded, and is not given twice', () => {
+  const file = join(folder, 'password');
+  const load = (password: string, env: Record<string, string> = {}) => {
+    writeFileSync(file, `${password}\n`);
+    return { ...good, DATABASE_URL: `postgres://u@h:5432/d?password_file=${file}&sslmode=verify-full`, ...env };
+  };
+  const urlOf = (env: Record<string, string>) => loadConfig(schema, env).DATABASE_URL;
+  expect(urlOf(load('a/b:c@%d'))).toBe('postgres://u:a%2Fb%3Ac%40%25d@h:5432/d?sslmode=verify-full');
+  expect(passwordsOf(new URL(urlOf(load('a%b, c:d,'))))).toEqual(['a%b', 'c:d']);
+  expect(urlOf({ ...good, DATABASE_URL: 'postgres://u:a,b@h/d' })).toBe('postgres://u:a,b@h/d');
+  const twice = failure(load('topsecret', { DATABASE_URL: `postgres://u:p@h/d?password_file=${file}` }));
+  expect(twice).toContain('DATABASE_URL: has two passwords');
+  expect(twice).not.toContain('topsecret');
+  expect(failure(load('', { DATABASE_URL: `postgres://u@h/d?password_file=${folder}/none` }))).toContain(
+    'DATABASE_URL: its password_file cannot be read',
   );
-  expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).toContain('DATABASE_PASSWORD: is given twice');
-  expect(failure({ ...good, DATABASE_PASSWORD: 'topsecret' })).not.toContain('topsecret');
-  const weak = { ...good, BANK_MODE: 'production', DATABASE_URL: url, DATABASE_PASSWORD: 'short' };
-  expect(failure(weak)).toContain('DATABASE_URL: its password has less than 16 characters');
-  const oneWeak = { ...weak, DATABASE_PASSWORD: 'a5Zk0qLw8Tb1Xs7P,short' };
-  expect(failure(oneWeak)).toContain('DATABASE_URL: its password has less than 16 characters');
+  for (const weak of ['short', 'a5Zk0qLw8Tb1Xs7P,short'])
+    expect(failure(load(weak, { BANK_MODE: 'production' }))).toContain(
+      'DATABASE_URL: its password has less than 16 characters',
+    );
 });

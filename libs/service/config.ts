@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { z } from 'zod';
 import { eventsRetentionDays } from '#libs/contracts/topics.ts';
 import { setPasswords } from '#libs/postgres/passwords.ts';
-import { isProduction, productionProblems, readByNode } from './production.ts';
+import { isProduction, productionProblems, readByOthers } from './production.ts';
 
 /** The configuration is invalid. The message lists every invalid variable, one per line, and never a value. */
 export class ConfigError extends Error {
@@ -15,8 +14,8 @@ export type Environment = Record<string, string | undefined>;
 /**
  * Reads the schema's variables from the environment (the only place that reads process.env). Every variable
  * NAME may be given as NAME_FILE, the path of a file that contains the value, for secrets. An empty variable
- * counts as unset. Unless BANK_MODE is trial, insecure values are errors too (production.ts). DATABASE_PASSWORD becomes
- * the password of DATABASE_URL, and so on.
+ * counts as unset. Unless BANK_MODE is trial, insecure values are errors too (production.ts). A database URL gets
+ * the password in its `password_file`.
  * Throws one ConfigError for all problems.
  */
 export function loadConfig<Schema extends z.ZodObject>(
@@ -42,11 +41,11 @@ export function loadConfig<Schema extends z.ZodObject>(
     failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
   }
-  const ofNode = Object.fromEntries(readByNode.map((name) => [name, env[name] ?? '']));
+  const others = Object.fromEntries(readByOthers.map((name) => [name, env[name] ?? '']));
   // Options in the command line have the same effect.
-  if (env === process.env) ofNode['NODE_OPTIONS'] += ` ${process.execArgv.join(' ')}`;
+  if (env === process.env) others['NODE_OPTIONS'] += ` ${process.execArgv.join(' ')}`;
   const unsafe = isProduction(env['BANK_MODE'])
-    ? productionProblems([...Object.keys(schema.shape), ...readByNode], { ...input, ...ofNode }).filter(
+    ? productionProblems([...Object.keys(schema.shape), ...readByOthers], { ...input, ...others }).filter(
         ({ name }) => !failed.has(name),
       )
     : [];
@@ -61,6 +60,16 @@ export function loadConfig<Schema extends z.ZodObject>(
   return parsed.data;
 }
 
+/**
+ * OpenTelemetry's own variables that its SDK does not read by itself. An endpoint turns on tracing; the exporter reads it, and
+ * its other variables, too.
+ */
+export const openTelemetry = () => ({
+  endpoint: process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] || undefined,
+  sampler: process.env['OTEL_TRACES_SAMPLER'] || 'parentbased_always_on',
+  ratio: Number(process.env['OTEL_TRACES_SAMPLER_ARG'] || '1'),
+});
+
 /** Reports whether this process is in production, and not in a trial. */
 export const inProduction = (): boolean => isProduction(process.env['BANK_MODE']);
 
@@ -72,22 +81,31 @@ export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.ou
   return loadConfig(schema, { BANK_MODE: 'trial', ...process.env });
 }
 
-/** Puts passwords that are given by themselves into their URL, where they are checked and used like one that was there. */
+/** Puts the passwords of files into their URL, where they are checked and used like one that was there. */
 function insertPasswords(input: Record<string, string>): string[] {
-  return ['DATABASE', 'MIGRATION_DATABASE'].flatMap((database) => {
-    const [name, address, password] = [
-      `${database}_PASSWORD`,
-      input[`${database}_URL`] ?? '',
-      input[`${database}_PASSWORD`],
-    ];
-    if (password === undefined || !URL.canParse(address)) return [];
-    const url = new URL(address);
-    if (url.password !== '') return [`  ${name}: is given twice: ${database}_URL has a password too`];
+  return ['DATABASE_URL', 'MIGRATION_DATABASE_URL'].flatMap((name) => {
+    if (!URL.canParse(input[name] ?? '')) return [];
+    const url = new URL(input[name] ?? '');
+    const [file, ...others] = url.searchParams.getAll('password_file');
+    if (file === undefined) return [];
+    url.searchParams.delete('password_file');
+    if (url.password !== '' || others.length > 0) return [`  ${name}: has two passwords, one of them a password_file`];
+    const password = readText(file);
+    if (password === undefined) return [`  ${name}: its password_file cannot be read`];
     // Only the service's role is ever known by several passwords.
-    setPasswords(url, database === 'DATABASE' ? password.split(/\s*,\s*/).filter(Boolean) : [password]);
-    input[`${database}_URL`] = url.href;
+    setPasswords(url, name === 'DATABASE_URL' ? password.split(/\s*,\s*/).filter(Boolean) : [password]);
+    input[name] = url.href;
     return [];
   });
+}
+
+/** Returns undefined if the file cannot be read. */
+function readText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trimEnd();
+  } catch {
+    return undefined;
+  }
 }
 
 function readVariable(name: string, env: Environment): string | undefined {
@@ -95,11 +113,9 @@ function readVariable(name: string, env: Environment): string | undefined {
   const file = env[`${name}_FILE`] || undefined;
   if (file === undefined) return value;
   if (value !== undefined) throw new Error(`is given twice: ${name}_FILE is set too`);
-  try {
-    return readFileSync(file, 'utf8').trimEnd() || undefined;
-  } catch {
-    throw new Error(`the file named by ${name}_FILE cannot be read`);
-  }
+  const text = readText(file);
+  if (text === undefined) throw new Error(`the file named by ${name}_FILE cannot be read`);
+  return text || undefined;
 }
 
 /** A whole number from text, within bounds. */
@@ -112,8 +128,16 @@ export function wholeNumber(min: number, max: number) {
     .meta({ title: `whole number, ${min} to ${max}` });
 }
 
-/** A TCP port; 0 lets the system choose. */
-export const port = wholeNumber(0, 65_535).meta({ title: 'port' });
+/** A TCP port on which to listen, on all addresses unless it follows one; 0 lets the system choose. */
+const port = z
+  .string()
+  .regex(/^([^\s:]+:)?\d{1,5}$/, 'must be a port, or address:port with an IPv4 address')
+  .transform((text) => {
+    const [number = '', host = '0.0.0.0'] = text.split(':').toReversed();
+    return { host, port: Number(number) };
+  })
+  .refine((at) => at.port <= 65_535, 'must be 0 to 65535')
+  .meta({ title: 'port, or address:port' });
 
 /** true or false (also 1/0, yes/no, on/off). */
 export const flag = z.stringbool().meta({ title: 'true or false' });
@@ -169,12 +193,6 @@ export const processConfig = {
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('Lowest level that is logged'),
-  INSTANCE: z
-    .string()
-    .max(100)
-    .default(`${hostname()}-${process.pid}`)
-    .describe('Name of this process, unique among its replicas'),
-  HOST: z.string().default('0.0.0.0').describe('Address on which this process listens'),
   HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
 };
 
@@ -187,6 +205,8 @@ export function pem(kind: string) {
     )
     .meta({ title: 'PEM' });
 }
+
+const certificate = /-----BEGIN CERTIFICATE-----/;
 
 export const kafkaConfig = {
   KAFKA_BROKERS: list
@@ -202,14 +222,21 @@ export const kafkaConfig = {
     .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may contain letters, digits, dots, dashes, and underscores')
     .default('')
     .describe('Prefix of every topic and group name'),
-  KAFKA_SSL: flag.prefault('false').describe('Use TLS to the brokers and verify their certificates and names'),
-  KAFKA_SSL_CA: pem('CERTIFICATE')
+  KAFKA_SSL_CA: z
+    .string()
+    .refine(
+      (text) => text === 'system' || certificate.test(text),
+      'must be system, or PEM text; the path of a file is given as KAFKA_SSL_CA_FILE',
+    )
     .optional()
+    .meta({ title: 'system, or PEM' })
     .describe(
-      "PEM of the CA of the brokers' certificates, if Node does not trust it already; usually given as KAFKA_SSL_CA_FILE",
+      "Who has signed the brokers' certificates, which are verified with their names: system for the CAs that Node trusts, or the PEM of a private one, usually as KAFKA_SSL_CA_FILE. Without it connections are not encrypted",
     ),
-  KAFKA_SSL_CERT: pem('CERTIFICATE').optional().describe("PEM of this client's certificate; requires KAFKA_SSL_KEY"),
-  KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').optional().describe('PEM of its private key'),
+  KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY')
+    .regex(certificate, 'must also contain the certificate of the key')
+    .optional()
+    .describe("PEM of this client's private key and certificate, if the brokers ask for one"),
   KAFKA_SASL_MECHANISM: z
     .enum(['plain', 'scram-sha-256', 'scram-sha-512'])
     .optional()
@@ -224,21 +251,12 @@ export const httpConfig = {
   TRUST_PROXY: proxyList
     .prefault('')
     .describe('Addresses or networks of proxies whose X-Forwarded-For is trusted; required in production, or none'),
-  SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
-    .prefault('300')
-    .describe(
-      'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
-    ),
 };
 
 export const databaseUrlConfig = {
-  DATABASE_URL: url('postgres', 'postgresql').describe("Database URL with the service's own role"),
-  DATABASE_PASSWORD: z
-    .string()
-    .optional()
-    .describe(
-      'Its password, if the URL has none; of several, separated by commas, the migration sets the first, and services use the one that works',
-    ),
+  DATABASE_URL: url('postgres', 'postgresql').describe(
+    "Database URL with the service's own role. `password_file=<path>` in it names a file with its password; of several, separated by commas, the migration sets the first, and services use the one that works",
+  ),
 };
 
 /**
@@ -254,22 +272,13 @@ export const eventsRetentionConfig = {
     ),
 };
 
-/** Variables of services with an outbox. */
-export const outboxConfig = {
-  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760)
-    .prefault('24')
-    .describe(
-      'Hours for which published messages stay in the outbox, for `npm run bank -- republish` and timelines. About 400 bytes per posting under load, 900 for single postings',
-    ),
-};
-
 /**
  * Returns the options of libs/kafka's createKafka. Throws a ConfigError if only some of several required
  * variables are set.
  */
 export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
-  const { KAFKA_SSL: ssl, KAFKA_SSL_CA: ca, KAFKA_SSL_CERT: cert, KAFKA_SSL_KEY: key } = config;
+  const { KAFKA_SSL_CA: ca, KAFKA_SSL_KEY: own } = config;
   const sasl =
     mechanism && username !== undefined && password !== undefined ? { mechanism, username, password } : undefined;
   if (!sasl && (mechanism ?? username ?? password) !== undefined) {
@@ -277,15 +286,15 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
       'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME, and KAFKA_SASL_PASSWORD must be set together, and one of them is missing',
     );
   }
-  if (!ssl && (ca ?? cert ?? key) !== undefined)
-    throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT, and KAFKA_SSL_KEY require KAFKA_SSL=true');
-  if ((cert === undefined) !== (key === undefined))
-    throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY must be set together, and one of them is missing');
-  const own = cert !== undefined && key !== undefined ? { cert, key } : {};
+  if (ca === undefined && own !== undefined) throw new ConfigError('KAFKA_SSL_KEY requires KAFKA_SSL_CA');
   return {
     brokers: config.KAFKA_BROKERS,
     client_id: clientId,
-    ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own },
+    // Node finds the key and the certificate in the same text.
+    ssl: ca !== undefined && {
+      ...(ca === 'system' ? {} : { ca }),
+      ...(own === undefined ? {} : { cert: own, key: own }),
+    },
     ...(sasl ? { sasl } : {}),
   };
 }

@@ -1,13 +1,10 @@
 import type { Logger } from 'pino';
-import type { Tracing, TracingConfig } from './tracing.ts';
+import { openTelemetry } from './config.ts';
+import type { Tracing } from './tracing.ts';
 
-/** Returns undefined if no collector is configured. */
-export async function createTracing(
-  service: string,
-  config: TracingConfig & { INSTANCE: string },
-  logger: Logger,
-): Promise<Tracing | undefined> {
-  if (config.OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
+/** Returns undefined unless the environment names a collector. */
+export async function createTracing(service: string, instance: string, logger: Logger): Promise<Tracing | undefined> {
+  if (openTelemetry().endpoint === undefined) return undefined;
   const { startTracing } = await import('./tracing-sdk.ts');
-  return startTracing(service, config.OTEL_EXPORTER_OTLP_ENDPOINT, config, logger);
+  return startTracing(service, instance, logger);
 }

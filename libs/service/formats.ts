@@ -7,10 +7,6 @@ import { dayIn, isRepeated, startOfDay as startOfDayIn, timeIn } from './days.ts
 
 export interface BankFormats {
   name?: string;
-  /** The branch in which this dashboard is used. */
-  branch?: string;
-  /** The currency of most accounts. */
-  currency?: string;
   /** The lines of its address. */
   address?: readonly string[];
   /** An IANA name. */
@@ -21,7 +17,7 @@ export interface BankFormats {
   trial?: boolean;
 }
 
-function createFormats({ name, branch, currency, address = [], timeZone, locale, trial = false }: BankFormats) {
+function createFormats({ name, address = [], timeZone, locale, trial = false }: BankFormats) {
   // In every locale, days are those of the filters and digits those of the amounts that people type.
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, calendar: 'gregory', numberingSystem: 'latn', ...options });
@@ -29,8 +25,6 @@ function createFormats({ name, branch, currency, address = [], timeZone, locale,
   return {
     name,
     trial,
-    branch,
-    currency,
     address,
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
@@ -57,10 +51,9 @@ export function setBankFormats(bank: BankFormats): void {
 export const bankName = (): string => formats.name ?? 'Core Banking';
 /** Reports whether this is a trial, which pages say. */
 export const isTrial = (): boolean => formats.trial;
-/** Returns the branch, or undefined if none is set. */
-export const bankBranch = (): string | undefined => formats.branch;
-/** Returns the currency of most accounts, or undefined if none is set. */
-export const bankCurrency = (): string | undefined => formats.currency;
+/** Returns the currency of most accounts, or undefined if the locale names none (-u-cu-kes). */
+export const bankCurrency = (): string | undefined =>
+  /-u-(?:.+-)?cu-([a-z]{3})\b/.exec(formats.locale ?? '')?.[1]?.toUpperCase();
 export const bankAddress = (): readonly string[] => formats.address;
 
 const clockText = (iso: string): string => formats.time.format(Date.parse(iso));

@@ -6,8 +6,9 @@ import { createLogger, errorMessage } from './logger.ts';
 
 /** For programs that run as the owner of the database. */
 export const ownerConfig = {
-  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
-  MIGRATION_DATABASE_PASSWORD: z.string().optional().describe('Its password, if the URL has none'),
+  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe(
+    "The owner's database URL; `password_file=<path>` in it names a file with its password",
+  ),
 };
 
 export const migrationConfig = z.object({

@@ -1,5 +1,8 @@
 import { generateKeyPairSync, hash, randomBytes } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
@@ -17,10 +20,11 @@ const keyPair = generateKeyPairSync('ed25519', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 });
 const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----';
+const clientKey = `-----BEGIN EC PRIVATE KEY-----\nMA==\n-----END EC PRIVATE KEY-----\n${certificate}`;
 const good: Record<string, string> = {
   BANK_MODE: 'production',
   KAFKA_BROKERS: 'broker:9093',
-  KAFKA_SSL: 'true',
+  KAFKA_SSL_CA: 'system',
   KAFKA_SASL_MECHANISM: 'scram-sha-512',
   DATABASE_URL: `postgres://ledger:${databasePassword}@db/bank?sslmode=verify-full&sslrootcert=/etc/ca.pem`,
   JWT_ISSUER: 'https://issuer.example',
@@ -38,8 +42,7 @@ const good: Record<string, string> = {
   API_URL: 'http://gateway',
   TRUST_PROXY: '192.0.2.0/24',
   PUBLIC_URL: 'https://staff.bank.example',
-  DASHBOARD_CLIENT_ID: 'dashboard',
-  DASHBOARD_CLIENT_SECRET: random(32),
+  DASHBOARD_CLIENT: `dashboard:${random(32)}`,
   SESSION_SECRET: random(32),
 };
 const all = z.object({
@@ -50,7 +53,6 @@ const all = z.object({
   ...databaseUrlConfig,
   RETENTION_YEARS: accountsConfig.shape.RETENTION_YEARS,
   MIGRATION_DATABASE_URL: z.string().optional(),
-  MIGRATION_DATABASE_PASSWORD: z.string().optional(),
 });
 
 /** The lines of the error, by variable. */
@@ -69,13 +71,17 @@ function problems(changed: Record<string, string | undefined>): Record<string, s
   }
 }
 
+const folder = mkdtempSync(join(tmpdir(), 'production-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const passwordFile = join(folder, 'password');
+writeFileSync(passwordFile, random(24));
+
 test('safe values are accepted, with the defaults of everything else', () => {
   expect(problems({})).toEqual({});
   expect(
     problems({
       KAFKA_SASL_PASSWORD: random(12),
-      MIGRATION_DATABASE_URL: 'postgres://owner@db/bank?sslmode=verify-full',
-      MIGRATION_DATABASE_PASSWORD: random(24),
+      MIGRATION_DATABASE_URL: `postgres://owner@db/bank?sslmode=verify-full&password_file=${passwordFile}`,
       TRUST_PROXY: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7,::1',
     }),
   ).toEqual({});
@@ -117,15 +123,15 @@ test('safe values are accepted, with the defaults of everything else', () => {
   expect(problems({ TRUST_PROXY: '104.16.0.0/13,172.64.0.0/13,2400:cb00::/32,2606:4700::/32,2a06:98c0::/29' })).toEqual(
     {},
   );
-  expect(problems({ KAFKA_SASL_MECHANISM: undefined, KAFKA_SSL_CERT: certificate })).toEqual({});
+  expect(problems({ KAFKA_SASL_MECHANISM: undefined, KAFKA_SSL_KEY: clientKey })).toEqual({});
   expect(problems({ JWT_ISSUER: undefined, JWKS_URL: undefined, JWT_WHOLE_BANK_CLIENTS: undefined })).toEqual({});
   expect(problems({ JWT_WHOLE_BANK_CLIENTS: '*' })).toEqual({});
 });
 
 test.each<[string, string | undefined, RegExp]>([
-  ['KAFKA_SSL', undefined, /unencrypted connections to Kafka/],
-  ['KAFKA_SSL', 'false', /unencrypted connections to Kafka/],
-  ['KAFKA_SASL_MECHANISM', undefined, /login.*KAFKA_SSL_CERT/],
+  ['KAFKA_SSL_CA', undefined, /unencrypted connections to Kafka/],
+  ['KAFKA_SSL_CA', 'false', /must be system, or PEM/],
+  ['KAFKA_SASL_MECHANISM', undefined, /login.*KAFKA_SSL_KEY/],
   ['KAFKA_SASL_PASSWORD', 'short', /less than 16/],
   ['JWT_WHOLE_BANK_CLIENTS', undefined, /azp.*\*/],
   ['RATE_LIMIT_PER_MINUTE', '0', /limit/],
@@ -133,7 +139,6 @@ test.each<[string, string | undefined, RegExp]>([
   ['RATE_LIMIT_PER_MINUTE', '1000001', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '0', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '10001', /limit/],
-  ['MAX_CONNECTIONS', '10001', /at most 10,000/],
   ['DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=require', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-ca', /verify-full/],
@@ -148,7 +153,6 @@ test.each<[string, string | undefined, RegExp]>([
   ['MIGRATION_DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['JWT_ISSUER', 'http://issuer.example', /https/],
   ['JWKS_URL', 'http://issuer.example/jwks', /https/],
-  ['JWT_HS256_SECRET', random(32), /must not be set/],
   ['API_KEY_PEPPER', 'a pepper of sixteen', /less than 32.*openssl rand/],
   ['API_KEY_PEPPER', 'a'.repeat(64), /repeats itself/],
   ['API_KEY_PEPPER', '0123abcdef'.repeat(5), /repeats itself/],
@@ -160,7 +164,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['NODE_TLS_REJECT_UNAUTHORIZED', '0', /no certificate/],
   ['GATEWAY_MAC_KEYS', good['API_KEY_PEPPER'], /must differ from API_KEY_PEPPER/],
   ['SESSION_SECRET', good['API_KEY_PEPPER'], /must differ/],
-  ['DASHBOARD_CLIENT_SECRET', good['API_KEY_PEPPER'], /must differ/],
+  ['DASHBOARD_CLIENT', `dashboard:${good['API_KEY_PEPPER']}`, /must differ/],
   ['KAFKA_SASL_PASSWORD', databasePassword, /must differ from DATABASE_URL/],
   ['SESSION_SECRET', 'correct horse battery', /less than 32/],
   ['GATEWAY_MAC_KEYS', undefined, /is missing/],
@@ -170,7 +174,8 @@ test.each<[string, string | undefined, RegExp]>([
   ['ACCOUNTS_MAC_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
   ['API_KEY_PUBLIC_KEYS', undefined, /is missing/],
   ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],
-  ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
+  ['DASHBOARD_CLIENT', 'dashboard:correct horse battery', /issuer/],
+  ['DASHBOARD_CLIENT', random(32), /must be id:secret/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
   ['TRUST_PROXY', undefined, /in front of this process, or be none/],
   ['TRUST_PROXY', 'none, 192.0.2.1', /address or network/],
@@ -309,7 +314,7 @@ test('a random secret is accepted although a digit occurs four times in a row', 
 test('all violations are reported together, once each, with other invalid variables', () => {
   const found = problems({
     KAFKA_BROKERS: undefined,
-    KAFKA_SSL: 'maybe',
+    KAFKA_SSL_CA: 'maybe',
     DATABASE_URL: 'mysql://x',
     JWKS_URL: 'http://i',
     API_KEY_PEPPER: 'short',
@@ -320,7 +325,7 @@ test('all violations are reported together, once each, with other invalid variab
     'DATABASE_URL',
     'JWKS_URL',
     'KAFKA_BROKERS',
-    'KAFKA_SSL',
+    'KAFKA_SSL_CA',
     'SESSION_SECRET',
   ]);
 });
@@ -330,7 +335,11 @@ test('only variables that a process reads are checked', () => {
   expect(() => loadConfig(accountsConfig, { ...others, JWKS_URL: 'http://i' })).not.toThrow();
 });
 
-const unsafe = { KAFKA_SSL: undefined, DATABASE_URL: 'postgres://u:p@db/bank', API_KEY_PEPPER: 'a pepper of sixteen' };
+const unsafe = {
+  KAFKA_SSL_CA: undefined,
+  DATABASE_URL: 'postgres://u:p@db/bank',
+  API_KEY_PEPPER: 'a pepper of sixteen',
+};
 
 test('BANK_MODE=trial has no such requirements', () => {
   expect(problems({ ...unsafe, BANK_MODE: 'trial' })).toEqual({});
@@ -340,7 +349,7 @@ test.each([undefined, '', 'production'])('BANK_MODE=%j is production', (mode) =>
   expect(Object.keys(problems({ ...unsafe, BANK_MODE: mode, NODE_ENV: 'test' })).sort()).toEqual([
     'API_KEY_PEPPER',
     'DATABASE_URL',
-    'KAFKA_SSL',
+    'KAFKA_SSL_CA',
   ]);
 });
 
@@ -353,25 +362,22 @@ test.each(['Trial', 'trial ', 'test', 'development'])('BANK_MODE=%j is refused, 
 test('a tool without brokers needs no login for them', () => {
   const tool = z.object({ ...kafkaConfig, KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional() });
   expect(() => loadConfig(tool, { BANK_MODE: 'production' })).not.toThrow();
-  expect(() => loadConfig(tool, { BANK_MODE: 'production', KAFKA_BROKERS: 'b:1' })).toThrow('KAFKA_SSL');
+  expect(() => loadConfig(tool, { BANK_MODE: 'production', KAFKA_BROKERS: 'b:1' })).toThrow('KAFKA_SSL_CA');
 });
 
 test('TLS to Kafka accepts a CA, and a client certificate with its key', () => {
   const load = (env: Record<string, string>) =>
     kafkaOptions(loadConfig(z.object(kafkaConfig), { BANK_MODE: 'trial', KAFKA_BROKERS: 'b:1', ...env }), 'me');
   expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', ssl: false });
-  expect(load({ KAFKA_SSL: 'true' }).ssl).toEqual({});
-  expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: certificate }).ssl).toEqual({ ca: certificate });
-  const key = '-----BEGIN EC PRIVATE KEY-----';
-  expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate, KAFKA_SSL_KEY: key }).ssl).toEqual({
-    cert: certificate,
-    key,
-  });
+  expect(load({ KAFKA_SSL_CA: 'system' }).ssl).toEqual({});
+  expect(load({ KAFKA_SSL_CA: certificate }).ssl).toEqual({ ca: certificate });
+  expect(load({ KAFKA_SSL_CA: 'system', KAFKA_SSL_KEY: clientKey }).ssl).toEqual({ cert: clientKey, key: clientKey });
   expect(
     load({ KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' }).sasl,
   ).toEqual({ mechanism: 'scram-sha-512', username: 'u', password: 'p' });
-  expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: '/etc/ca.pem' })).toThrow('KAFKA_SSL_CA: must be PEM text');
-  expect(() => load({ KAFKA_SSL_CA: certificate })).toThrow('require KAFKA_SSL=true');
-  expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate })).toThrow('must be set together');
+  expect(() => load({ KAFKA_SSL_CA: '/etc/ca.pem' })).toThrow('KAFKA_SSL_CA: must be system, or PEM text');
+  expect(() => load({ KAFKA_SSL_KEY: clientKey })).toThrow('KAFKA_SSL_KEY requires KAFKA_SSL_CA');
+  const [keyOnly = ''] = clientKey.split(certificate);
+  expect(() => load({ KAFKA_SSL_CA: 'system', KAFKA_SSL_KEY: keyOnly })).toThrow('must also contain the certificate');
   expect(() => load({ KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'u' })).toThrow('must be set together');
 });

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
@@ -43,8 +42,14 @@ const macKeys: Rule = (value) =>
         .join(),
   );
 
-/** Variables that Node itself reads, for the whole process, and the process' own options. */
-export const readByNode = ['NODE_TLS_REJECT_UNAUTHORIZED', 'NODE_OPTIONS', 'NODE_DEBUG'] as const;
+/** Variables that Node itself and OpenTelemetry read, for the whole process, and the process' own options. */
+export const readByOthers = [
+  'NODE_TLS_REJECT_UNAUTHORIZED',
+  'NODE_OPTIONS',
+  'NODE_DEBUG',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+] as const;
 
 const rules = {
   NODE_TLS_REJECT_UNAUTHORIZED: (value) =>
@@ -57,17 +62,17 @@ const rules = {
       ? 'must be warn or lower, because attacks and controls that are switched off are logged at warn; at info, every refused request leaves a line'
       : undefined,
   OTEL_EXPORTER_OTLP_HEADERS: (value, all) =>
-    value !== undefined && /^http:/i.test(all['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')
+    value && /^http:/i.test(all['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')
       ? 'must not be sent to an OTEL_EXPORTER_OTLP_ENDPOINT that begins with http://, because credentials in it are then readable on the network'
       : undefined,
-  KAFKA_SSL: atBrokers((value) =>
-    isTrue(value)
-      ? undefined
-      : 'must be true (with KAFKA_SSL_CA_FILE for a private CA): unencrypted connections to Kafka are refused',
+  KAFKA_SSL_CA: atBrokers((value) =>
+    value === undefined
+      ? 'must be system, or a private CA (KAFKA_SSL_CA_FILE): unencrypted connections to Kafka are refused'
+      : undefined,
   ),
   KAFKA_SASL_MECHANISM: atBrokers((value, all) =>
-    value === undefined && all['KAFKA_SSL_CERT'] === undefined
-      ? 'must be set: a login for the brokers, or else a client certificate (KAFKA_SSL_CERT_FILE), because anyone with access to a broker without login could move money'
+    value === undefined && all['KAFKA_SSL_KEY'] === undefined
+      ? 'must be set: a login for the brokers, or else a client certificate (KAFKA_SSL_KEY_FILE), because anyone with access to a broker without login could move money'
       : undefined,
   ),
   KAFKA_SASL_PASSWORD: secret(16, 'set a longer random one at the broker'),
@@ -79,10 +84,6 @@ const rules = {
   MIGRATION_DATABASE_URL: database,
   JWT_ISSUER: https,
   JWKS_URL: https,
-  JWT_HS256_SECRET: (value) =>
-    value === undefined
-      ? undefined
-      : 'must not be set: use JWKS_URL, so that only the issuer has the private key for tokens',
   JWT_WHOLE_BANK_CLIENTS: (value, all) =>
     value === undefined && all['JWKS_URL'] !== undefined
       ? 'must name the OAuth clients (azp or client_id) whose tokens may act for the whole bank, or be * for all of them'
@@ -98,7 +99,8 @@ const rules = {
   WEBHOOKS_MAC_KEYS: macKeys,
   WEBHOOK_SECRET_KEYS: eachSecret,
   WEBHOOK_ALLOW_NETWORKS: noLoopback,
-  DASHBOARD_CLIENT_SECRET: secret(24, 'create a longer random one at the issuer'),
+  DASHBOARD_CLIENT: (value) =>
+    secret(24, 'create a longer random secret at the issuer')(value?.slice(value.indexOf(':') + 1), {}),
   SESSION_SECRET: eachSecret,
   PUBLIC_URL: (value) =>
     value === undefined || /^https:\/\//i.test(value)
@@ -119,10 +121,6 @@ const rules = {
       : undefined,
   RATE_LIMIT_PER_MINUTE: limit(1_000_000),
   AUTH_FAILURES_PER_MINUTE: limit(10_000),
-  MAX_CONNECTIONS: (value) =>
-    Number(value) > 10_000
-      ? 'must be at most 10,000: an address may have a tenth of them, and nobody needs more than 1,000'
-      : undefined,
   RETENTION_YEARS: (value) =>
     value !== undefined && Number(value) === 0
       ? 'must not be 0, because the law requires clients and their accounts to be kept for years'
@@ -138,7 +136,7 @@ const secrets = [
   'SESSION_SECRET',
   'DATABASE_URL',
   'MIGRATION_DATABASE_URL',
-  'DASHBOARD_CLIENT_SECRET',
+  'DASHBOARD_CLIENT',
   'KAFKA_SASL_PASSWORD',
   'GATEWAY_MAC_KEYS',
   'ACCOUNTS_MAC_KEYS',
@@ -155,11 +153,11 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   return other && `must differ from ${other}: otherwise the disclosure of one secret exposes both`;
 }
 
-/** Returns the secrets in a value: the passwords of a database URL, or each element of a list. */
+/** Returns the secrets in a value: the passwords of a database URL, that of id:secret, or each element of a list. */
 function secretsIn(value = ''): string[] {
   if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
     return new URL(value).password.split(passwordSeparator).flatMap((password) => decoded(password) || []);
-  return splitList(value);
+  return splitList(value).map((part) => part.slice(part.indexOf(':') + 1));
 }
 
 /** Returns the elements of a comma-separated list. */
@@ -177,8 +175,6 @@ function decoded(text: string): string | undefined {
     return undefined;
   }
 }
-
-const isTrue = (value: string | undefined): boolean => z.stringbool().safeParse(value).data === true;
 
 /** A tool without brokers does not connect to any. */
 function atBrokers(rule: Rule): Rule {

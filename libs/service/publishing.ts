@@ -6,7 +6,7 @@ import type { KafkaClient } from '#libs/kafka/client.ts';
 import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { kafkaConfig, outboxConfig } from './config.ts';
+import type { kafkaConfig } from './config.ts';
 import { deadLetterCounter, measureOutbox } from './measures.ts';
 import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
@@ -15,6 +15,12 @@ import type { macConfig } from './signing.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
 
 const hourMs = 60 * 60 * 1000;
+
+/**
+ * How long published messages stay in the outbox, for `npm run bank -- republish` and timelines: about 400 bytes per posting
+ * under load, 900 for single postings.
+ */
+export const outboxHours = 24;
 
 /** The dependencies that the main program of a service provides. */
 export interface PublishingDependencies extends Pick<RunContext, 'logger' | 'onStop'> {
@@ -38,11 +44,7 @@ export interface PublishingOptions extends PublishingDependencies, Pick<RelayOpt
 /** Creates the publishers of a service, one for replies and one for its outbox, and the relay. Starts nothing, and registers how they stop. */
 export function createPublishing(
   kafka: KafkaClient,
-  config: z.output<
-    z.ZodObject<
-      Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig & Pick<typeof macConfig, 'ACCOUNTS_MAC_KEYS'>
-    >
-  >,
+  config: z.output<z.ZodObject<Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & Pick<typeof macConfig, 'ACCOUNTS_MAC_KEYS'>>>,
   options: PublishingOptions,
 ) {
   const { service, schema, relayPool, metrics, tracing, now, logger, onStop, signReply, signEvent, maxQueued } =
@@ -71,7 +73,7 @@ export function createPublishing(
     onReplies: tracePublished,
   });
   const relay: Relay = new Relay({
-    retainMs: config.OUTBOX_RETENTION_HOURS * hourMs,
+    retainMs: outboxHours * hourMs,
     pool: relayPool,
     publisher: publishers.events,
     schema,

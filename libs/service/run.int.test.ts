@@ -21,7 +21,7 @@ async function outcome(
   env: Record<string, string> = {},
 ): Promise<Outcome> {
   const child = spawn(process.execPath, [fixture, behaviour], {
-    env: { ...process.env, LOG_LEVEL: 'info', INSTANCE: 'i', ...env },
+    env: { ...process.env, LOG_LEVEL: 'info', ...env },
   });
   let out = '';
   let err = '';

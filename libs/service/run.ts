@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
@@ -6,16 +7,22 @@ import { withTimeout } from '#libs/kafka/wait.ts';
 import { inProduction, loadConfig, processConfig } from './config.ts';
 import { createLogger, errorMessage, flushLogs } from './logger.ts';
 
+/** SIGTERM comes from an orchestrator, whose load balancer still sends requests; SIGINT from a person. */
+type StopCause = 'SIGTERM' | 'SIGINT' | 'failure';
+
 export interface RunContext {
-  /** Configured by LOG_LEVEL and INSTANCE; the only logger of the process. */
+  /** Configured by LOG_LEVEL; the only logger of the process. */
   logger: Logger;
+  /** The name of this process, unique among its replicas: its argument, by default its host and its number. */
   instance: string;
   /**
    * Registers how to stop what was just started. The functions are called in reverse order, each with a time
    * limit; failures are only logged.
    */
-  onStop(name: string, stop: () => unknown): void;
+  onStop(name: string, stop: (cause: StopCause) => unknown): void;
 }
+
+type Stops = [string, (cause: StopCause) => unknown][];
 
 export interface RunOptions {
   /** The time limit of one onStop function, in ms. */
@@ -33,12 +40,11 @@ export interface RunOptions {
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
   tuneGarbageCollector();
   const { stopStepMs = 10_000, stopMs = 25_000 } = options;
-  const stops: [string, () => unknown][] = [];
+  const stops: Stops = [];
   let logger: Logger;
-  let instance: string;
+  const instance = process.argv[2] ?? `${hostname()}-${process.pid}`;
   try {
-    const config = loadConfig(z.object({ LOG_LEVEL: processConfig.LOG_LEVEL, INSTANCE: processConfig.INSTANCE }));
-    instance = config.INSTANCE;
+    const config = loadConfig(z.object({ LOG_LEVEL: processConfig.LOG_LEVEL }));
     logger = createLogger({ service: name, instance, level: config.LOG_LEVEL });
   } catch (error) {
     printStartFailure(name, error);
@@ -59,7 +65,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       // Not `fatal`, because pino writes that level synchronously, ahead of lines that are still buffered.
       if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
       else log.info({ signal }, 'stopping');
-      await stopAll(stops, stopStepMs, log);
+      await stopAll(stops, signal === 'SIGTERM' || signal === 'SIGINT' ? signal : 'failure', stopStepMs, log);
       log.info('stopped');
       await flushLogs(log);
     },
@@ -71,7 +77,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       printStartFailure(name, error);
       log.debug({ err: error }, 'start failed');
       const bound = setTimeout(() => process.exit(1), stopMs);
-      await stopAll(stops, stopStepMs, log);
+      await stopAll(stops, 'failure', stopStepMs, log);
       await flushLogs(log);
       clearTimeout(bound);
       process.exit(1);
@@ -104,10 +110,10 @@ function ignoreFurtherSignals(): void {
   }
 }
 
-async function stopAll(stops: [string, () => unknown][], stepMs: number, logger: Logger): Promise<void> {
+async function stopAll(stops: Stops, cause: StopCause, stepMs: number, logger: Logger): Promise<void> {
   for (let next = stops.pop(); next !== undefined; next = stops.pop()) {
     const [step, stop] = next;
-    await withTimeout(Promise.resolve().then(stop), stepMs, 'stopping').catch((error: unknown) =>
+    await withTimeout(Promise.resolve(cause).then(stop), stepMs, 'stopping').catch((error: unknown) =>
       logger.error({ err: error, step }, 'a component did not stop cleanly'),
     );
   }

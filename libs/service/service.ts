@@ -19,16 +19,15 @@ import { measureClock, measureExecution } from './measures.ts';
 import { createMembership } from './membership.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { RunContext } from './run.ts';
-import type { TracingConfig } from './tracing.ts';
 
 /** Starts a service that executes commands, answers queries, and publishes the messages of its outbox. */
 
-type Config = z.output<z.ZodObject<typeof processConfig & typeof kafkaConfig>> & TracingConfig;
+type Config = z.output<z.ZodObject<typeof processConfig & typeof kafkaConfig>>;
 
 /** Creates the metrics, the tracing, and the Kafka client of a process. Nothing is connected yet. */
 export async function createBasics(name: string, config: Config, { logger, instance, onStop }: RunContext) {
   const metrics = createMetrics(name);
-  const tracing = await createTracing(name, config, logger);
+  const tracing = await createTracing(name, instance, logger);
   onStop('tracing', () => tracing?.stop());
   const brokers = kafkaOptions(config, `${name}-${instance}`);
   const kafka = createKafka(brokers, logger);
@@ -143,8 +142,7 @@ export async function serve(
   const ofConsumers = (check: (consumer: Consumer) => CheckResult): Record<string, Check> =>
     Object.fromEntries(Object.entries(consumers).map(([name, consumer]) => [name, () => check(consumer)]));
   const health = createHealthServer({
-    host: config.HOST,
-    port: config.HEALTH_PORT,
+    ...config.HEALTH_PORT,
     live: { ...ofConsumers((consumer) => consumer.alive()), relay: () => relay.health() },
     ready: {
       database: async () => (await pool.query('select')).rowCount === 1,

@@ -9,7 +9,7 @@ import { knockUntil } from '../../tests/support/knock.ts';
 const fixture = fileURLToPath(new URL('./test/serving.fixture.ts', import.meta.url));
 
 async function start(): Promise<{ child: ChildProcess; port: number }> {
-  const child = fork(fixture, { env: { ...process.env, LOG_LEVEL: 'warn', INSTANCE: 'i' }, silent: true });
+  const child = fork(fixture, { env: { ...process.env, LOG_LEVEL: 'warn' }, silent: true });
   const [port] = (await once(child, 'message')) as [number];
   return { child, port };
 }

@@ -13,12 +13,12 @@ interface App {
 
 /**
  * The state of a process that answers HTTP requests: starting, running, draining. It is ready while it is running. When
- * it stops, readiness fails first, requests are still accepted for SHUTDOWN_DELAY_MS, and then the server closes: it serves
+ * it stops, readiness fails first, requests are still accepted until load balancers have noticed, and then the server closes: it serves
  * every connection that it has accepted, and others are refused, but not reset.
  */
 export function createServing(
   name: string,
-  config: { HOST: string; PORT: number; SHUTDOWN_DELAY_MS: number },
+  config: { PORT: { host: string; port: number }; BANK_MODE: 'production' | 'trial' },
   { logger, onStop }: { logger: Logger; onStop: RunContext['onStop'] },
 ) {
   let state: 'starting' | 'running' | 'draining' = 'starting';
@@ -35,17 +35,23 @@ export function createServing(
         await app.close();
         clearTimeout(impatience);
       });
-      const url = await app.listen({ host: config.HOST, port: config.PORT });
+      const url = await app.listen(config.PORT);
       logger.info({ url }, `the ${name} accepts requests`);
       state = 'running';
-      onStop('readiness', async () => {
+      onStop('readiness', async (cause) => {
         health.drain();
         state = 'draining';
-        await sleep(config.SHUTDOWN_DELAY_MS);
+        await sleep(cause === 'SIGTERM' ? noticeMs[config.BANK_MODE] : 0);
       });
     },
   };
 }
+
+/**
+ * The time in which load balancers notice that a process is no longer ready. A managed one, which a controller of
+ * Kubernetes tells, takes up to ten seconds; the proxy of docker compose, one.
+ */
+const noticeMs = { production: 12_000, trial: 2_000 };
 
 /** How long a connection may wait with its first request after the server has closed. */
 const longestSilenceMs = 5_000;

@@ -14,7 +14,8 @@ import {
 import type { Logger } from 'pino';
 import { withTimeout } from '#libs/kafka/wait.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { SpanOptions, Tracing, TracingConfig } from './tracing.ts';
+import { openTelemetry } from './config.ts';
+import type { SpanOptions, Tracing } from './tracing.ts';
 import { traceparentForm } from './tracing.ts';
 
 /** Loaded only if tracing is enabled. */
@@ -23,29 +24,20 @@ import { traceparentForm } from './tracing.ts';
 const batching = { maxQueueSize: 8_192, scheduledDelayMillis: 1_000, exportTimeoutMillis: 5_000 };
 const stopMs = 3_000;
 
-export function startTracing(
-  service: string,
-  endpoint: string,
-  config: TracingConfig & { INSTANCE: string },
-  logger: Logger,
-): Tracing {
+export function startTracing(service: string, instance: string, logger: Logger): Tracing {
   const quiet = () => undefined;
   const warn: DiagLogger['warn'] = (...parts) =>
     logger.warn({ detail: parts.map(String).join(' ').slice(0, 500) }, 'traces could not be sent');
   // An unreachable collector must not delay anything.
   diag.setLogger({ error: warn, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN);
-  const exporter = new OTLPTraceExporter({
-    url: `${endpoint.replace(/\/$/, '')}/v1/traces`,
-    headers: parseHeaders(config.OTEL_EXPORTER_OTLP_HEADERS),
-  });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.name': `core-banking-${service}`,
-      'service.instance.id': config.INSTANCE,
+      'service.instance.id': instance,
       'service.version': packageJson.version,
     }),
-    sampler: createSampler(config),
-    spanProcessors: [new BatchSpanProcessor({ exporter, ...batching })],
+    sampler: createSampler(),
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batching })],
   });
   const tracer = provider.getTracer('core-banking', packageJson.version);
   return {
@@ -86,16 +78,18 @@ function below(traceparent: string | undefined): Context {
   return context ? trace.setSpanContext(ROOT_CONTEXT, context) : ROOT_CONTEXT;
 }
 
-function createSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: TracingConfig): Sampler {
-  const root = name.endsWith('always_on')
-    ? new AlwaysOnSampler()
-    : name.endsWith('always_off')
-      ? new AlwaysOffSampler()
-      : new TraceIdRatioBasedSampler(ratio);
-  return name.startsWith('parentbased') ? new ParentBasedSampler({ root }) : root;
-}
-
-function parseHeaders(text: string | undefined): Record<string, string> {
-  const pairs = (text ?? '').matchAll(/([^=,]+)=([^,]*)/g);
-  return Object.fromEntries([...pairs].map(([, name = '', value = '']) => [name.trim(), value.trim()]));
+/** An invalid setting has no effect but a line in the log, as OpenTelemetry specifies. */
+function createSampler(): Sampler {
+  const { sampler: name, ratio } = openTelemetry();
+  const roots: Record<string, () => Sampler> = {
+    always_on: () => new AlwaysOnSampler(),
+    always_off: () => new AlwaysOffSampler(),
+    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
+  };
+  const root = roots[name.replace(/^parentbased_/, '')]?.();
+  if (root === undefined || !(ratio >= 0 && ratio <= 1)) {
+    diag.warn('OTEL_TRACES_SAMPLER or its ARG is not valid: every request is traced', name, ratio);
+    return new ParentBasedSampler({ root: new AlwaysOnSampler() });
+  }
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }

@@ -1,14 +1,15 @@
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
-import { z } from 'zod';
+import { afterEach, expect, test, vi } from 'vitest';
 import { startCollector } from '../../tests/support/collector.ts';
-import { loadConfig } from './config.ts';
 import { createTracing } from './create-tracing.ts';
-import { isSampled, publishTracer, tracingConfig } from './tracing.ts';
+import { isSampled, publishTracer } from './tracing.ts';
 
 const silent = pino({ level: 'silent' });
-const tracingWith = (env: Record<string, string>) =>
-  createTracing('test', { ...loadConfig(z.object(tracingConfig), env), INSTANCE: 'i' }, silent);
+const tracingWith = (env: Record<string, string>) => {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  return createTracing('test', 'i', silent);
+};
+afterEach(() => void vi.unstubAllEnvs());
 const parent = (flags: string) => `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${flags}`;
 
 test('without a collector tracing is off', async () => {

@@ -1,42 +1,8 @@
-import { z } from 'zod';
-import { url } from './config.ts';
-
 /**
  * OpenTelemetry traces with manual spans: a request, a message with its reply, a command in its batch, the
  * batch's transaction, and publishing. Tracing is off, and the SDK is not loaded, unless an endpoint is
  * configured. The gateway decides what is sampled; everything after it follows the traceparent of its message.
  */
-export const tracingConfig = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: url('http', 'https')
-    .optional()
-    .describe(
-      'OpenTelemetry collector for traces over OTLP/HTTP, such as http://collector:4318; if unset, tracing is off',
-    ),
-  OTEL_EXPORTER_OTLP_HEADERS: z
-    .string()
-    .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value, separated by commas')
-    .optional()
-    .describe('Headers of requests to the collector, as name=value separated by commas'),
-  OTEL_TRACES_SAMPLER: z
-    .enum([
-      'always_on',
-      'always_off',
-      'traceidratio',
-      'parentbased_always_on',
-      'parentbased_always_off',
-      'parentbased_traceidratio',
-    ])
-    .default('parentbased_always_on')
-    .describe('Which requests are traced; with parentbased, a traceparent sent by the caller decides'),
-  OTEL_TRACES_SAMPLER_ARG: z
-    .string()
-    .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1')
-    .prefault('1')
-    .transform(Number)
-    .describe('The fraction of requests for the ratio samplers, from 0 to 1'),
-};
-
-export type TracingConfig = z.output<z.ZodObject<typeof tracingConfig>>;
 
 export interface SpanOptions {
   kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer';

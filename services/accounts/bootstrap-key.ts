@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
 import { databaseUrlConfig, loadConfig, processConfig } from '#libs/service/config.ts';
@@ -8,17 +9,17 @@ import { schema } from './schema.ts';
 
 /**
  * Creates an API key with all scopes and prints it once. Gateways accept it as soon as the relay of accounts
- * has run.
+ * has run. `--test`: a key of the environment test.
  */
 export const bootstrapConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
   ...databaseUrlConfig,
   ...pepperConfig,
-  ENVIRONMENT: z.enum(['live', 'test']).default('live').describe('The environment of the key'),
 });
 
 if (import.meta.main) {
   try {
+    const { test } = parseArgs({ options: { test: { type: 'boolean' } } }).values;
     const config = loadConfig(bootstrapConfig);
     const logger = createLogger({
       service: 'accounts-bootstrap-key',
@@ -33,7 +34,7 @@ if (import.meta.main) {
       console.log(
         await createBootstrapKey(pool, {
           pepper: config.API_KEY_PEPPER[0] ?? '',
-          environment: config.ENVIRONMENT,
+          environment: test === true ? 'test' : 'live',
           schema,
           now: new Date(),
         }),

@@ -2,6 +2,7 @@ import { createSigner } from '#libs/contracts/signature.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools, onDuty } from '#libs/service/measures.ts';
+import { outboxHours } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, createBasics, createPoolFactory, serve, watching } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
@@ -66,7 +67,7 @@ run('accounts', async (context) => {
     retention: {
       years: config.RETENTION_YEARS,
       eventsDays: config.EVENTS_RETENTION_DAYS,
-      outboxHours: config.OUTBOX_RETENTION_HOURS,
+      outboxHours,
     },
     auditVerifier,
     wakeRelay,

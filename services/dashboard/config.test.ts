@@ -10,8 +10,7 @@ const base = {
   API_URL: 'http://gateway.example',
   PUBLIC_URL: 'http://staff.bank.example',
   JWT_ISSUER: 'http://issuer.example',
-  DASHBOARD_CLIENT_ID: 'dashboard',
-  DASHBOARD_CLIENT_SECRET: 'a secret of sixteen',
+  DASHBOARD_CLIENT: 'dashboard:a secret of sixteen',
   SESSION_SECRET: 'another secret of sixteen',
 };
 

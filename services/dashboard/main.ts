@@ -22,8 +22,7 @@ run(
     const registry = createMetrics('dashboard');
     const serving = createServing('dashboard', config, { logger, onStop });
     const health = createHealthServer({
-      host: config.HOST,
-      port: config.HEALTH_PORT,
+      ...config.HEALTH_PORT,
       // A page says that the API is away; without the dashboard there would be no page.
       ready: { http: serving.ready },
       metrics: registry,
@@ -34,8 +33,8 @@ run(
     const app = await createApp({
       api: { url: config.API_URL },
       issuer: config.JWT_ISSUER,
-      clientId: config.DASHBOARD_CLIENT_ID,
-      clientSecret: config.DASHBOARD_CLIENT_SECRET,
+      clientId: config.DASHBOARD_CLIENT.id,
+      clientSecret: config.DASHBOARD_CLIENT.secret,
       scope: config.DASHBOARD_SCOPES,
       sessionSecrets: config.SESSION_SECRET,
       publicUrl: config.PUBLIC_URL,

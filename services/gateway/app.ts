@@ -24,12 +24,14 @@ import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import { type BodyMemoryLimit, createBodyMemoryLimit } from './overload/body-memory-limit.ts';
 import { type LoadShedding, Shed } from './overload/load-shedding.ts';
 
+/** Of all addresses; one may have a tenth of them, except the proxies in TRUST_PROXY. */
+const maxConnections = 10_000;
+
 export interface AppDependencies extends Omit<RouteDependencies, 'bodyMemoryLimit' | 'readDisplayName'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
   authFailuresPerMinute: number;
-  maxConnections: number;
   trustProxy: string[];
   corsOrigins: string[];
   /** The contact in /.well-known/security.txt; undefined: the path does not exist. */
@@ -117,7 +119,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const pipeline = createRequestPipeline(deps, gate, answerError);
 
   boundConnections(app.server, {
-    max: deps.maxConnections,
+    max: maxConnections,
     proxies: deps.trustProxy,
     onCut: () => deps.metrics.connectionCut(),
   });

@@ -9,7 +9,6 @@ import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { bankConfig } from '#libs/service/bank-config.ts';
 import { httpConfig, kafkaConfig, list, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, pepperConfig, secretKeysConfig } from '#libs/service/signing.ts';
-import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
 import { createKeySet } from './access/jwks.ts';
@@ -101,7 +100,6 @@ export const gatewayConfig = z
   .object({
     ...processConfig,
     ...kafkaConfig,
-    ...tracingConfig,
     ...httpConfig,
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
     JWT_AUDIENCE: list.optional().describe('The aud of accepted tokens; of several, a token needs one'),
@@ -110,11 +108,6 @@ export const gatewayConfig = z
       .pipe(z.array(z.enum(tokenTypes)))
       .prefault('at+jwt,JWT')
       .describe('Values of typ in the header of accepted tokens; none accepts tokens without typ'),
-    JWT_HS256_SECRET: z
-      .string()
-      .min(32, 'must have at least 32 characters')
-      .optional()
-      .describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
     JWT_WHOLE_BANK_CLIENTS: list
       .optional()
       .describe(
@@ -149,11 +142,6 @@ export const gatewayConfig = z
       .describe(
         'Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none',
       ),
-    MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
-      .prefault('10000')
-      .describe(
-        'Maximum number of connections of a gateway; one address may have a tenth of them, except proxies in TRUST_PROXY',
-      ),
     DEFAULT_COUNTRY: z
       .string()
       .refine(
@@ -178,10 +166,8 @@ export const gatewayConfig = z
     ...bankConfig,
   })
   .refine(
-    (config) =>
-      (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) ||
-      (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined),
-    'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
+    (config) => config.JWKS_URL === undefined || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined),
+    'JWKS_URL needs JWT_ISSUER and JWT_AUDIENCE',
   )
   .refine(
     ({ FOUR_EYES: named }) =>
@@ -238,7 +224,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
         config.JWKS_URL === undefined
           ? undefined
           : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: maxKeyAgeMs }),
-      hs256Secret: config.JWT_HS256_SECRET,
       wholeBankClients: config.JWT_WHOLE_BANK_CLIENTS ?? [],
       scopesClaim: config.JWT_SCOPES_CLAIM,
       roleScopes: config.JWT_ROLE_SCOPES,
@@ -247,7 +232,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     rateLimitPerMinute: config.RATE_LIMIT_PER_MINUTE,
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,
     trustProxy: config.TRUST_PROXY,
-    maxConnections: config.MAX_CONNECTIONS,
     corsOrigins: config.CORS_ORIGINS,
     fourEyes: toFourEyes(config),
     securityContact: config.SECURITY_CONTACT,

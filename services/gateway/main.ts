@@ -59,8 +59,7 @@ run(
 
     const serving = createServing('gateway', config, context);
     const health = createHealthServer({
-      host: config.HOST,
-      port: config.HEALTH_PORT,
+      ...config.HEALTH_PORT,
       ready: {
         http: serving.ready,
         api_keys: () => keyFloor.health(),

@@ -21,7 +21,6 @@ export const ledgerConfig = z.object({
     .describe(
       'Let all ledgers execute commands, so that the sudden loss of one delays only its share for some seconds, at 2 to 4 times the CPU. Default: as few as their CPU allows, and the others are hot spares',
     ),
-  BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Maximum number of commands per transaction'),
 });
 
 export type LedgerConfig = z.output<typeof ledgerConfig>;

@@ -35,6 +35,8 @@ const queryConcurrency = 4;
  * half of the time; proportionally less below that. A pace makes batches larger, which needs less CPU.
  */
 const paceMs = 6;
+/** The maximum number of commands per transaction. From 200 on, the cost per command is constant. */
+const maxBatch = 500;
 const assignedPartitions = (consumer: Consumer): number[] =>
   consumer.assigned().flatMap(({ partitions }) => partitions);
 
@@ -108,7 +110,7 @@ run('ledger', async (context) => {
     },
     answerQueries: queries.handle,
   };
-  const pace = { full: config.BATCH_MAX, ms: paceMs };
+  const pace = { full: maxBatch, ms: paceMs };
   const singles = ledgerCommands({ ...writing, pace, partitions: () => assignedPartitions(consumers.commands) });
   let singlesAt = -Infinity;
   // A hot spare does not see whether single commands arrive, and assumes that they do.
@@ -128,7 +130,7 @@ run('ledger', async (context) => {
   const fill = config.SPREAD_COMMANDS ? {} : { fill: { busy: cpuMeter(busyWindowMs), keeps: isOnDuty } };
   // Separate groups, so that reads do not wait behind writes, and single commands do not wait behind batches.
   const consumers = {
-    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX, ...fill }),
+    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch, ...fill }),
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
     queries: group('ledger-queries', ['ledger.queries'], { handle: queries.handle, concurrency: queryConcurrency }),
   };

@@ -10,7 +10,7 @@ export const webhooksConfig = z.object({
   ...webhooksMacConfig,
   ...secretKeysConfig,
   ...eventsRetentionConfig,
-  API_PUBLIC_URL: url('http', 'https')
+  API_URL: url('http', 'https')
     .optional()
     .describe(
       'URL at which consumers of webhooks and of GET /events reach the API, such as https://api.bank.example. dataschema is then the URL of the schema there; if unset, its URN',

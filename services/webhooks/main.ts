@@ -130,13 +130,7 @@ run('webhooks', async (context) => {
   const eventKeys = new EventKeys(config.ACCOUNTS_MAC_KEYS);
   const events = watchFaults(async (messages) => {
     const pace = messages.length < manyEvents ? sleep(storePaceMs) : undefined;
-    const { stored, unreadable, forged } = await takeEvents(
-      feedPool,
-      messages,
-      eventKeys,
-      logger,
-      config.API_PUBLIC_URL,
-    );
+    const { stored, unreadable, forged } = await takeEvents(feedPool, messages, eventKeys, logger, config.API_URL);
     count.stored.inc(stored);
     count.unreadable.inc(unreadable);
     count.forged.inc(forged);

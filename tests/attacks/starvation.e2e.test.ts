@@ -9,11 +9,10 @@ import { useBank } from '../support/world.ts';
 /**
  * Attacks that exhaust shared resources: memory for bodies, connections, and the ledger's readers.
  * Callers with other connections and another address must not be affected. `npm run test:attacks`
- * runs them in full size (STARVE_FULL=1); otherwise the gateway has a tenth of its connections, and
- * lists are slow because of a lock instead of two million rows.
+ * runs them in full size (STARVE_FULL=1); otherwise lists are slow because of a lock instead of two million rows.
  */
 const isFull = process.env['STARVE_FULL'] === '1';
-const world = useBank(isFull ? {} : { env: { MAX_CONNECTIONS: '1000' } });
+const world = useBank();
 const { api } = world;
 const rows = isFull ? 2_000_000 : 0;
 const attacker = '127.0.0.2';
@@ -124,7 +123,7 @@ it('560 incomplete bodies of one bound key: only that key is refused, beyond its
 it('more incomplete requests of one address than the gateway has connections do not affect others', {
   timeout: 180_000,
 }, async () => {
-  await open(isFull ? 10_100 : 1_010, 'GET / HTTP/1.1\r\nHost: x\r\n');
+  await open(10_100, 'GET / HTTP/1.1\r\nHost: x\r\n');
   expect(await othersNotice(60)).toEqual([]);
   // The complete requests of that address succeed, too, because incomplete ones are closed first.
   expect(await call({ path: '/', localAddress: attacker })).toBe(200);

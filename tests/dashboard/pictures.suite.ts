@@ -16,7 +16,6 @@ const root = join(import.meta.dirname, '../..');
 describe('pictures of the dashboard', () => {
   const env = {
     BANK_NAME: 'Bank of Nyeri',
-    BANK_BRANCH: 'Nyeri Main',
     BANK_ACCENT: '#0b6b4f',
     BANK_LOCALE: 'en-KE',
     BANK_TIME_ZONE: 'Africa/Nairobi',

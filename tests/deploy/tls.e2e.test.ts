@@ -114,7 +114,6 @@ beforeAll(async () => {
     env: {
       // A single broker cannot hold three replicas, which production mode requires.
       BANK_MODE: 'trial',
-      KAFKA_SSL: 'true',
       KAFKA_SSL_CA_FILE: authority.ca,
       KAFKA_SASL_MECHANISM: 'scram-sha-512',
       KAFKA_SASL_USERNAME: user.name,
@@ -270,7 +269,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       () => ({ DATABASE_URL: databaseUrl }),
       /ledger cannot start: DATABASE_URL: .*own role .*, not (an administrator|the owner)/,
     ],
-    ['plain text', 'gateway', () => ({ KAFKA_SSL: 'false', KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL: must be true/],
+    ['plain text', 'gateway', () => ({ KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL_CA: must be system, or/],
     [
       'a database without certificate verification',
       'accounts',

@@ -329,17 +329,11 @@ async function copyTopics(
   const names: TopicName[] = ['days', 'transactions'];
   await ensureTopics(
     createTestKafka(world.bank),
-    names.map((one) =>
-      topicSpec(
-        one,
-        topicsConfig.parse({
-          KAFKA_BROKERS: world.bank.kafka_brokers,
-          TOPIC_PREFIX: topic_prefix,
-          REPLICATION_FACTOR: '1',
-          ...settings,
-        }),
-      ),
-    ),
+    names.map((one) => {
+      const config = topicsConfig.parse({ KAFKA_BROKERS: world.bank.kafka_brokers, TOPIC_PREFIX: topic_prefix });
+      const spec = topicSpec(one, config, 1);
+      return { ...spec, config: { ...spec.config, ...settings } };
+    }),
   );
   for (const [topic, messages] of await readTopics(world.bank, names)) {
     const copies = messages.flatMap((message) => {
@@ -535,7 +529,7 @@ describe('examples/verify-day.ts', () => {
   });
 
   it('ends when it cannot read a topic', async () => {
-    const prefix = await copyTopics('compressed', undefined, { EVENTS_COMPRESSION: 'zstd' });
+    const prefix = await copyTopics('compressed', undefined, { 'compression.type': 'zstd' });
     expect(await verify({ TOPIC_PREFIX: prefix })).toEqual({
       code: 3,
       out: '',

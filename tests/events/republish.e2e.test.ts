@@ -159,7 +159,6 @@ describe('bank republish', () => {
     await Promise.all(world.bank.processes.map((process) => process.stop()));
     await loseKafka();
     await script('deploy/create-topics.ts', [], {
-      REPLICATION_FACTOR: '1',
       LOG_LEVEL: 'warn',
     });
     await Promise.all(['ledger', 'accounts', 'webhooks'].map((name) => world.bank.process(name).restart()));

@@ -70,12 +70,6 @@ const startMs = 240_000;
 /** Processes that a row may start for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2', 'webhooks', 'webhooks-2'];
 const owner = 'core_banking';
-/**
- * The time for which a stopping gateway still accepts requests. The entrance polls every 50 ms, and may be delayed on a
- * busy machine. The chart has 3 s.
- */
-const shutdownDelayMs = 1_500;
-
 /** This only applies to people, because the load uses an API key. */
 const fourEyes = { FOUR_EYES: 'post_above', FOUR_EYES_LIMITS: 'USD:1000' };
 
@@ -205,7 +199,6 @@ export async function startCluster(
     webhookSecretKey: secrets.sealing,
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
-      SHUTDOWN_DELAY_MS: String(shutdownDelayMs),
       // Both ways of sharing commands are tested, which of them by the seed.
       SPREAD_COMMANDS: String(random.pick([true, false])),
       ...staffEnv,

@@ -38,6 +38,7 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
       nodeDatabasePort: () => database.port,
       databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
       env: {
+        // An earlier version reads these two.
         REPLICATION_FACTOR: '3',
         KAFKA_SSL: 'true',
         KAFKA_SSL_CA_FILE: certificates.trusted,

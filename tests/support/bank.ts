@@ -328,14 +328,13 @@ export async function createTopics(
   const config = topicsConfig.parse({
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
-    REPLICATION_FACTOR: '1',
     ...settings.env,
   });
   const read = Array.from({ length: gateways }, (_, i) =>
     replyPartition(processName('gateway', i + 1), replyPartitions),
   );
   const specs = (Object.keys(topics) as TopicName[]).map((name) => {
-    const spec = topicSpec(name, config);
+    const spec = topicSpec(name, config, 1);
     if (name === 'replies') return { ...spec, partitions: Math.max(...read) + 1 };
     return isEventTopic(name) ? { ...spec, partitions: Math.min(spec.partitions, 2) } : spec;
   });

@@ -11,23 +11,20 @@ import { describeConfig } from './describe-config.ts';
 
 const chart = new URL('../../deploy/helm/core-banking/', import.meta.url);
 
-/** Variables that the chart sets itself: addresses of a container, the pod's name, and values of the topics. */
+/** Variables that the chart sets itself: addresses of a container, and values of the topics. */
 const ofTheChart = [
-  'HOST',
   'PORT',
   'HEALTH_PORT',
-  'INSTANCE',
   'API_URL',
   'BANK_MODE',
   'KAFKA_BROKERS',
-  'KAFKA_SSL',
   'KAFKA_SSL_CA',
   'DATABASE_URL',
   'EVENTS_RETENTION_DAYS',
 ];
 
 /** Variables that are not secret but are stored in Secrets together with the keys that belong to them. */
-const fromSecrets = ['KAFKA_SASL_USERNAME', 'KAFKA_SSL_CERT', 'API_KEY_PUBLIC_KEYS'];
+const fromSecrets = ['KAFKA_SASL_USERNAME', 'API_KEY_PUBLIC_KEYS'];
 
 interface Schema {
   description?: string;
@@ -52,7 +49,9 @@ export function valuesSchema(): string {
   };
   for (const [definition, source] of Object.entries(sources)) {
     const variables = describeConfig(source).filter(
-      ({ name, secret }) => !secret && ![...ofTheChart, ...fromSecrets].includes(name),
+      ({ name, secret }) =>
+        (!secret && ![...ofTheChart, ...fromSecrets].includes(name)) ||
+        (source === webhooksConfig && name === 'API_URL'),
     );
     const properties = Object.fromEntries(
       variables.map(({ name, description }) => [name, { type: ['string', 'integer', 'boolean'], description }]),

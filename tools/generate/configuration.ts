@@ -63,7 +63,11 @@ The environment variables of every program, grouped by the programs that read th
   error. A trailing line break in the file is ignored.
 - An empty variable counts as unset.
 - Unless \`BANK_MODE\` is trial, a program refuses to start with unencrypted connections, guessable secrets, or conveniences for tests.
-- \`LOG_LEVEL\`, \`INSTANCE\`, \`HOST\` and \`HEALTH_PORT\` are read by every long-running process.
+- \`LOG_LEVEL\` and \`HEALTH_PORT\` are read by every long-running process. Its name in logs and groups is its first argument, by default
+  its host and process id.
+- Node and OpenTelemetry have [their](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) own variables:
+  \`OTEL_EXPORTER_OTLP_ENDPOINT\` turns on traces over OTLP/HTTP, \`OTEL_EXPORTER_OTLP_HEADERS\` has the collector's credentials, and
+  \`OTEL_TRACES_SAMPLER\` with \`OTEL_TRACES_SAMPLER_ARG\` decides which requests are traced.
 
 ${sections.join('\n')}`;
 }

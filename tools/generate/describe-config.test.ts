@@ -1,14 +1,16 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { databaseUrlConfig, kafkaConfig } from '#libs/service/config.ts';
+import { databaseUrlConfig, kafkaConfig, processConfig } from '#libs/service/config.ts';
 import { describeConfig } from './describe-config.ts';
 
 test('the variables of a schema are described', () => {
-  const described = describeConfig(z.object({ ...databaseUrlConfig, ...kafkaConfig }));
+  const described = describeConfig(
+    z.object({ ...databaseUrlConfig, ...kafkaConfig, HEALTH_PORT: processConfig.HEALTH_PORT }),
+  );
   expect(described).toContainEqual({
     name: 'DATABASE_URL',
     type: 'URL, postgres or postgresql',
-    description: "Database URL with the service's own role",
+    description: expect.stringContaining("Database URL with the service's own role"),
     required: true,
     default: undefined,
     secret: true,
@@ -30,6 +32,9 @@ test('the variables of a schema are described', () => {
     }),
   );
   expect(described).toContainEqual(
-    expect.objectContaining({ name: 'KAFKA_SSL', type: 'true or false', default: 'false' }),
+    expect.objectContaining({ name: 'HEALTH_PORT', type: 'port, or address:port', default: '9090' }),
+  );
+  expect(described).toContainEqual(
+    expect.objectContaining({ name: 'KAFKA_SSL_CA', type: 'system, or PEM', default: undefined }),
   );
 });

@@ -12,21 +12,17 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-const secretNames = /(PASSWORD|SECRET|PEPPER|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
-/** Defaults that differ between machines. */
-const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
+const secretNames = /(PASSWORD|SECRET|PEPPER|DATABASE_URL|DASHBOARD_CLIENT|SSL_KEY|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
 
 /** Describes the variables of a schema, for docs/configuration.md. */
 export function describeConfig(schema: z.ZodObject): VariableDescription[] {
   return Object.entries(schema.shape).map(([name, type]) => {
-    const absent = z.safeParse(type, undefined);
+    const { defaultValue } = type._zod.def as { defaultValue?: unknown };
     return {
       name,
       type: typeTitle(type),
-      required: !absent.success,
-      default:
-        madeDefaults[name] ??
-        (absent.success && absent.data !== undefined ? [absent.data].flat().join(',') : undefined),
+      required: !z.safeParse(type, undefined).success,
+      default: defaultValue === undefined ? undefined : String(defaultValue),
       description: z.globalRegistry.get(type)?.description ?? '',
       secret: secretNames.test(name),
     };

@@ -102,25 +102,32 @@ export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string
  */
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
-/** What BANK_MODE means now. */
+/** What BANK_MODE and arguments mean now. */
 const ofEarlierVersions = {
   NODE_ENV: 'development',
   ALLOW_UNREPLICATED: 'true',
   API_KEY_ENVIRONMENTS: 'live,test',
   SESSION_TIMEOUT_MS: '3000',
   HEALTH_HOST: '127.0.0.1',
+  HOST: '127.0.0.1',
+  REPLICATION_FACTOR: '1',
+  ENVIRONMENT: 'test',
+  SHUTDOWN_DELAY_MS: '1500',
 };
-const modeOf = (project: string | undefined) => ({
-  BANK_MODE: 'trial',
-  ...(project !== undefined && project !== PROJECT && ofEarlierVersions),
-});
+const isEarlier = (project: string | undefined) => project !== undefined && project !== PROJECT;
+const modeOf = (project: string | undefined) => ({ BANK_MODE: 'trial', ...(isEarlier(project) && ofEarlierVersions) });
 
 /**
  * Runs one of the project's scripts to its end and returns its output. Throws an error with the end of its output if it
  * fails.
  */
-async function runScript(script: string, env: Record<string, string>, project = PROJECT): Promise<string> {
-  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script)], {
+async function runScript(
+  script: string,
+  env: Record<string, string>,
+  project = PROJECT,
+  args: string[] = [],
+): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script), ...args], {
     cwd: project,
     env: {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
@@ -161,7 +168,6 @@ export async function createTopics(settings: BankSettings): Promise<void> {
     {
       KAFKA_BROKERS: settings.brokers,
       TOPIC_PREFIX: settings.topicPrefix,
-      REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
       ...modeOf(settings.project),
       ...settings.env,
     },
@@ -176,10 +182,10 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
     {
       DATABASE_URL: roleUrl(settings, 'accounts'),
       API_KEY_PEPPER: settings.apiKeyPepper,
-      ENVIRONMENT: 'test',
       ...settings.env,
     },
     settings.project,
+    ['--test'],
   );
   const key = /\bcbk_\S+/.exec(output)?.[0];
   if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`);
@@ -204,28 +210,26 @@ export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningK
 function dashboardEnvironment(spec: ServiceSpec, { issuer, dashboard }: BankSettings): Record<string, string> {
   return {
     BANK_MODE: 'trial',
-    HEALTH_PORT: String(spec.healthPort),
-    INSTANCE: spec.name,
-    HOST: '127.0.0.1',
-    PORT: String(spec.port),
+    HEALTH_PORT: `127.0.0.1:${spec.healthPort}`,
+    PORT: `127.0.0.1:${spec.port}`,
     PUBLIC_URL: `http://127.0.0.1:${spec.port}`,
     API_URL: spec.apiUrl ?? '',
     JWT_ISSUER: issuer,
-    DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
-    DASHBOARD_CLIENT_SECRET: dashboard?.clientSecret ?? '',
+    DASHBOARD_CLIENT: `${DASHBOARD_CLIENT}:${dashboard?.clientSecret ?? ''}`,
     SESSION_SECRET: dashboard?.sessionSecret ?? '',
   };
 }
 
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
   if (spec.kind === 'dashboard') return dashboardEnvironment(spec, settings);
+  // Earlier versions have the address in HOST.
+  const at = (port: number | undefined) => (isEarlier(settings.project) ? '' : '127.0.0.1:') + port;
   const common = {
     ...modeOf(settings.project),
-    HOST: '127.0.0.1',
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
-    HEALTH_PORT: String(spec.healthPort),
-    INSTANCE: spec.name,
+    HEALTH_PORT: at(spec.healthPort),
+    ...(isEarlier(settings.project) && { INSTANCE: spec.name }),
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
   const sealing = { WEBHOOK_SECRET_KEYS: settings.webhookSecretKey };
@@ -236,13 +240,13 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
       ...common,
       ...signing,
       DATABASE_URL: roleUrl(settings, spec.kind),
-      ...(spec.kind === 'webhooks' && { ...receivers, API_PUBLIC_URL: spec.apiUrl ?? '' }),
+      ...(spec.kind === 'webhooks' && { ...receivers, API_URL: spec.apiUrl ?? '' }),
     };
   return {
     ...common,
     ...signing,
     ...sealing,
-    PORT: String(spec.port),
+    PORT: at(spec.port),
     JWT_ISSUER: settings.issuer,
     JWT_AUDIENCE: AUDIENCE,
     JWKS_URL: `${settings.issuer}/jwks`,
@@ -271,7 +275,7 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
   return startChild({
     name: spec.name,
     command: process.execPath,
-    args: [...nodeFlags, script],
+    args: [...nodeFlags, script, spec.name],
     cwd: project,
     env: {
       ...mallocSettings,

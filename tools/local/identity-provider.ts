@@ -24,7 +24,7 @@ import type {
 import Provider, { errors, interactionPolicy } from 'oidc-provider';
 import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { loadConfig, port, url } from '#libs/service/config.ts';
+import { loadConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { DASHBOARD_CLIENT, MAIN_CLIENT, READER_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
 import { createSignIn, pageHeaders, SIGN_IN_PATH, signOut, withoutSelfSubmission } from './sign-in.ts';
@@ -212,7 +212,7 @@ const uris = z.string().transform((text) => text.split(' ').filter((item) => ite
 
 export const idpConfig = z.object({
   IDP_HOST: z.string().default('127.0.0.1').describe('Address that it listens on'),
-  IDP_PORT: port.describe('Port that it listens on'),
+  IDP_PORT: wholeNumber(0, 65_535).describe('Port that it listens on'),
   IDP_ISSUER: url('http').optional().describe('Where browsers and gateways reach it; default: 127.0.0.1 and IDP_PORT'),
   IDP_KEYS_PATH: z.string().describe('File with its signing key, made at the first start'),
   IDP_CLIENT_SECRET: z.string().describe('The secret of every client'),

@@ -10,7 +10,6 @@ config: { KAFKA_SASL_MECHANISM: plain }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
 # One broker can only store one replica, which production mode refuses.
 pod: { env: [{ name: BANK_MODE, value: trial }] }
-topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
 test: { existingSecret: bank-api-key }
 END

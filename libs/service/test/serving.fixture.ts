@@ -6,7 +6,7 @@ import { run } from '../run.ts';
 import { createServing } from '../serving.ts';
 
 run('fixture', async (context) => {
-  const serving = createServing('fixture', { HOST: '127.0.0.1', PORT: 0, SHUTDOWN_DELAY_MS: 50 }, context);
+  const serving = createServing('fixture', { PORT: { host: '127.0.0.1', port: 0 }, BANK_MODE: 'trial' }, context);
   const app = fastify({ forceCloseConnections: 'idle', return503OnClosing: false });
   app.addHook('onRequest', async (_request, reply) => {
     if (serving.isDraining()) reply.header('connection', 'close');

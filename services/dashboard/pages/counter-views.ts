@@ -4,7 +4,7 @@ import { receiptNumber } from '#libs/contracts/receipts.ts';
 import type { SearchHit } from '#libs/contracts/search.ts';
 import type { Transaction } from '#libs/contracts/transactions.ts';
 import type { Transfer } from '#libs/contracts/transfers.ts';
-import { amountText, bankBranch, bankName, isTrial } from '#libs/service/formats.ts';
+import { amountText, bankName, isTrial } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText } from '../html/actors.ts';
 import { minorOf, sumText } from '../html/amounts.ts';
@@ -374,7 +374,6 @@ function receiptOnce(parts: ReceiptParts, person: string, copy: string, signer: 
       ['Description', description],
       ['Date', showFullTime(created_at)],
       ['Value date', otherValueDate(posting)],
-      ['Branch', bankBranch()],
       ['Till', signer === 'customer' && till],
       ['Teller', isOwn ? person : maker && actorText(maker.actor, maker.names)],
       ['Approved by', maker?.approver !== undefined && actorText(maker.approver, maker.names)],

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { testApp } from '../../gateway/test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../../gateway/test/test-token.ts';
+import { testToken, testTokens } from '../../gateway/test/test-token.ts';
 import { createApi } from '../api.ts';
 import { createCookie } from '../session/cookies.ts';
 import { type Issuer, SignInFailed, type SignInFault } from '../session/issuer.ts';
@@ -17,7 +17,7 @@ import { addSignIn } from './sign-in.ts';
 let close: () => Promise<unknown> = async () => undefined;
 afterEach(() => close());
 
-const actor = `jwt:${hs256Tokens.issuer}|ada`;
+const actor = `jwt:${testTokens.issuer}|ada`;
 
 async function start({
   fault,
@@ -34,7 +34,7 @@ async function start({
 } = {}) {
   const logger = pino({ level: 'silent' });
   const gateway = await testApp(undefined, {
-    tokens: hs256Tokens,
+    tokens: testTokens,
     trustProxy: ['loopback'],
     authFailuresPerMinute: 2,
     ...(isBrokerAway && { auditRecords: { ...noRecords, record: () => Promise.reject(new Error('away')) } }),
@@ -51,10 +51,10 @@ async function start({
     }),
     async finish() {
       if (fault) throw new SignInFailed(fault, 'no');
-      const token = hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read', ...claims });
+      const token = testToken({ sub: 'ada', azp: 'dashboard', scope: 'clients:read', ...claims });
       return {
         token,
-        idToken: hs256Token({ sub: 'ada', aud: 'dashboard', name: 'Ada Lovelace', ...ofIdToken }),
+        idToken: testToken({ sub: 'ada', aud: 'dashboard', name: 'Ada Lovelace', ...ofIdToken }),
         name: 'Ada',
         expiresInMs: 60_000,
       };

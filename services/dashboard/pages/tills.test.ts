@@ -100,7 +100,7 @@ describe('a till', () => {
     const { session, get, post } = made.signedIn('transactions:write');
     const cameFrom = '/admin/ui/counter/summary?of=a%20b';
     const page = `/admin/ui/tills/open?${new URLSearchParams({ to: cameFrom })}`;
-    setBankFormats({ timeZone: 'UTC', locale: undefined, currency: 'KES' });
+    setBankFormats({ timeZone: 'UTC', locale: 'en-KE-u-cu-kes' });
     const { body } = await get(page);
     setBankFormats({ timeZone: 'UTC', locale: undefined });
     expect(body).toMatch(/name="counted_KES"[^>]* required autofocus/);

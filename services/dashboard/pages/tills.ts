@@ -4,7 +4,7 @@ import { clientName } from '#libs/contracts/clients.ts';
 import { fromMinor, isCurrency, plainMoney } from '#libs/contracts/money.ts';
 import type { StaffDay } from '#libs/contracts/staff-days.ts';
 import type { Till, TillBalance, TillSums } from '#libs/contracts/tills.ts';
-import { amountText, bankBranch, bankCurrency, moneyText, timeText } from '#libs/service/formats.ts';
+import { amountText, bankCurrency, moneyText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { type ActorNames, actorText, readActorNames, showActor } from '../html/actors.ts';
@@ -399,7 +399,6 @@ function tillPage({ query, actor, person }: PageRequest, till: Till, names: Acto
   const mayClose = person.scopes.has(scope) && (till.actor === actor || person.scopes.has('books:read'));
   const times: Fact[] = [
     ['Person', showActor(till.actor, names)],
-    ['Branch', bankBranch()],
     ['Opened', showTime(opened_at)],
     ['Closed', closed_at !== null && showTime(closed_at)],
     ['Status', closed_at === null && toned('info', 'going', 'Open')],

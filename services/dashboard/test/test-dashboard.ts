@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { type Answer, type Service, testApp } from '../../gateway/test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../../gateway/test/test-token.ts';
+import { testToken, testTokens } from '../../gateway/test/test-token.ts';
 import { createApp } from '../app.ts';
 import { createDashboardMetrics } from '../metrics.ts';
 import { createSessions } from '../session/session.ts';
@@ -29,7 +29,7 @@ export const answering =
 export async function testDashboard(service: Service, options: Parameters<typeof testApp>[1] = {}) {
   const { logger = pino({ level: 'silent' }) } = options;
   const gateway = await testApp(service, {
-    tokens: { ...hs256Tokens, issuer },
+    tokens: { ...testTokens, issuer },
     trustProxy: ['loopback'],
     ...options,
   });
@@ -54,7 +54,7 @@ export async function testDashboard(service: Service, options: Parameters<typeof
       id: sessions.newId(),
       actor: `jwt:${issuer}|ada`,
       // A token of its own, because signing out ends it.
-      token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard', jti: randomUUID() }),
+      token: testToken({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard', jti: randomUUID() }),
       scopes: scope,
       name: 'Ada',
       expiresInMs: 3_600_000,

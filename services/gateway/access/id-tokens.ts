@@ -14,12 +14,11 @@ const skewS = 30;
 const shownName = nameText(1, 100);
 
 export function createDisplayNames(
-  { issuer, algorithms, keySet, hs256Secret }: Pick<TokenOptions, 'issuer' | 'algorithms' | 'keySet' | 'hs256Secret'>,
+  { issuer, algorithms, keySet }: Pick<TokenOptions, 'issuer' | 'algorithms' | 'keySet'>,
   now: () => number,
 ): ReadDisplayName {
   const findKey = (header: JWTHeaderParameters) => {
-    if (header.alg === 'HS256' && hs256Secret !== undefined) return Buffer.from(hs256Secret);
-    if (keySet === undefined || header.alg === 'HS256') throw new Error('the token names no known key');
+    if (keySet === undefined) throw new Error('the token names no known key');
     return keySet.find(header);
   };
   return async (idToken, { actor, token }) => {
@@ -28,7 +27,7 @@ export function createDisplayNames(
       const { payload } = await jwtVerify(idToken, findKey, {
         issuer,
         audience: token.client,
-        algorithms: ['HS256', ...algorithms],
+        algorithms: [...algorithms],
         requiredClaims: ['sub', 'exp'],
         clockTolerance: skewS,
         currentDate: new Date(now()),

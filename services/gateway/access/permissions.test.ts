@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { ids, ok, type Service, samples, testApp, useTestCaller } from '../test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+import { testToken, testTokens } from '../test/test-token.ts';
 
 const start = useTestCaller();
 
@@ -50,10 +50,10 @@ describe('callers bound to one client', () => {
 
   test('cannot do so with a token either: scopes of the bank are ignored', async () => {
     // contract: permission-25
-    const { app } = await testApp(() => 'not_sent', { tokens: hs256Tokens });
+    const { app } = await testApp(() => 'not_sent', { tokens: testTokens });
     const scope = scopes.join(' ');
     const status = async (url: string, bank_client_id?: string) =>
-      (await app.inject({ url, headers: { authorization: `Bearer ${hs256Token({ scope, bank_client_id })}` } }))
+      (await app.inject({ url, headers: { authorization: `Bearer ${testToken({ scope, bank_client_id })}` } }))
         .statusCode;
     expect([
       await status('/admin/audit'),

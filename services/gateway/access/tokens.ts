@@ -15,10 +15,8 @@ export interface TokenOptions {
   /** The accepted audiences. A token names at least one of them. */
   audience: string | string[];
   algorithms: readonly TokenAlgorithm[];
-  /** undefined: tokens are refused unless hs256Secret is given. */
+  /** undefined: tokens are refused. */
   keySet: KeySet | undefined;
-  /** Must be configured explicitly. Used only for tokens with alg HS256. */
-  hs256Secret?: string;
   /** OAuth clients whose tokens need no bank_client_id; `*` for all. */
   wholeBankClients: readonly string[];
   /** The claim to use instead of `scope`: a name, or a path of names separated by dots. */
@@ -116,7 +114,7 @@ export async function createTokenVerifier(
   await app.register(fastifyJwt, {
     secret: key as never,
     verify: {
-      algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
+      algorithms: [...options.algorithms],
       allowedIss: options.issuer,
       allowedAud: options.audience,
       requiredClaims: ['iss', 'aud', 'exp', 'sub'],
@@ -197,7 +195,7 @@ function isNamedAccess(token: string, claims: JWTPayload): boolean {
  * Returns the function that finds the key of a token, after the checks that @fastify/jwt lacks. A key is never used with
  * an algorithm of another kind; otherwise a public key could be used as an HMAC secret.
  */
-function keyFor({ issuer, keySet, hs256Secret, types }: TokenOptions) {
+function keyFor({ issuer, keySet, types }: TokenOptions) {
   const accepted = types.map((type) => type.toLowerCase());
   return async (token: { header: JWTHeaderParameters; payload: JWTPayload }): Promise<string> => {
     const { header, payload } = token;
@@ -209,7 +207,6 @@ function keyFor({ issuer, keySet, hs256Secret, types }: TokenOptions) {
     if (header.crit !== undefined) throw new Error('the token requires an extension');
     // A token that names another issuer must not cause a request to ours.
     if (payload.iss !== issuer) throw new Error('the token is of another issuer');
-    if (header.alg === 'HS256' && hs256Secret !== undefined) return hs256Secret;
     if (header.kid === undefined || keySet === undefined) throw new Error('the token names no known key');
     return exportSPKI(await keySet.find(header));
   };

@@ -1,20 +1,20 @@
 import { afterEach, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { ids, ok, type Service, samples, testApp } from '../test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+import { testToken, testTokens } from '../test/test-token.ts';
 
 /** Tests which reads are recorded: reads by staff, before the response, and none by machines. */
-const issuer = hs256Tokens.issuer;
+const issuer = testTokens.issuer;
 const scope = 'clients:read accounts:read transactions:read audit:read books:read ops:manage';
 const token = (claims: Record<string, unknown> = {}) => ({
-  authorization: `Bearer ${hs256Token({ sub: 'ada', scope, client_id: 'front-end', azp: 'front-end', ...claims })}`,
+  authorization: `Bearer ${testToken({ sub: 'ada', scope, client_id: 'front-end', azp: 'front-end', ...claims })}`,
 });
 
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
 
 async function start(service: Service) {
-  const made = await testApp(service, { tokens: hs256Tokens });
+  const made = await testApp(service, { tokens: testTokens });
   close = async () => void (await made.app.close());
   const get = (url: string, headers: Record<string, string> = token()) =>
     made.app.inject({ method: 'GET', url, headers });
@@ -197,7 +197,7 @@ const dayOf = (actor: string) => ({
 
 test('reads of what another person has posted are recorded, and one’s own are not', async () => {
   // contract: tills-11
-  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${testTokens.issuer}|${sub}`) as [string, string];
   const { get, records } = await start(({ name, data }) => {
     const { actor = eve } = data as { actor?: string };
     if (name === 'list_tills') return ok({ items: [tillOf(actor)] });
@@ -213,7 +213,7 @@ test('reads of what another person has posted are recorded, and one’s own are 
 
 test('reads of what another person has requested are recorded, and one’s own are not', async () => {
   // contract: audit-2
-  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${testTokens.issuer}|${sub}`) as [string, string];
   const approval_id = `apr_${'1'.repeat(30)}00`;
   const at = samples.transaction.created_at;
   const request = { operation: 'reverse_transaction', method: 'POST', path: '/x', body: {} };
@@ -249,7 +249,7 @@ test('reads of what another person has requested are recorded, and one’s own a
 
 test('what an open till has taken is seen by others only', async () => {
   // contract: tills-10
-  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${hs256Tokens.issuer}|${sub}`) as [string, string];
+  const [ada, eve] = ['ada', 'eve'].map((sub) => `jwt:${testTokens.issuer}|${sub}`) as [string, string];
   let whose = ada;
   const { get } = await start(({ name }) => {
     const till = { ...tillOf(whose), so_far: [] };

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { testApp } from '../test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+import { testToken, testTokens } from '../test/test-token.ts';
 
 const session_id = `ses_${'a'.repeat(32)}`;
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
 
 async function start(options: Parameters<typeof testApp>[1] = {}) {
-  const made = await testApp(undefined, { tokens: hs256Tokens, ...options });
+  const made = await testApp(undefined, { tokens: testTokens, ...options });
   close = () => made.app.close();
   const post = async (path: string, body: object, headers: Record<string, string>) => {
     const { statusCode, ...answer } = await made.app.inject({ method: 'POST', url: path, payload: body, headers });
@@ -23,7 +23,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}) {
 
 const now = () => Math.floor(Date.now() / 1000);
 const ada = (claims: Record<string, unknown> = {}) => ({
-  authorization: `Bearer ${hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read openid', ...claims })}`,
+  authorization: `Bearer ${testToken({ sub: 'ada', azp: 'dashboard', scope: 'clients:read openid', ...claims })}`,
 });
 const actor = 'jwt:https://issuer.example|ada';
 
@@ -53,7 +53,7 @@ describe('a sign-in', () => {
   });
 
   describe('with an ID token', () => {
-    const idToken = (claims: Record<string, unknown> = {}) => hs256Token({ sub: 'ada', aud: 'dashboard', ...claims });
+    const idToken = (claims: Record<string, unknown> = {}) => testToken({ sub: 'ada', aud: 'dashboard', ...claims });
     test.each([
       ['its name', { name: 'Ada Lovelace', preferred_username: 'ada' }, 'Ada Lovelace'],
       ['its user name, if it has no name', { name: ' ', preferred_username: 'ada' }, 'ada'],

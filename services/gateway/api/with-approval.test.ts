@@ -5,14 +5,14 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+import { testToken, testTokens } from '../test/test-token.ts';
 
 /**
  * Tests approvals in the gateway, with services simulated by a function, and the message that is sent instead of the
  * command.
  */
-const { issuer } = hs256Tokens;
-const token = (sub: string) => hs256Token({ sub, scope: scopes.join(' '), azp: 'front-end' });
+const { issuer } = testTokens;
+const token = (sub: string) => testToken({ sub, scope: scopes.join(' '), azp: 'front-end' });
 
 const limits = new Map([['USD', '1000']]);
 const all: FourEyes = { actions: new Set(approvalActions), keys: false, limits, timeZone: 'UTC' };
@@ -42,7 +42,7 @@ async function bankWith(answers: Record<string, Answer> = {}, fourEyes = all) {
       answers[name] ??
       (name === 'request_approval' ? ok(waiting) : undefined) ??
       (headers['four-eyes'] === undefined ? refused('internal_error', name) : refused('approval_required')),
-    { tokens: hs256Tokens, fourEyes },
+    { tokens: testTokens, fourEyes },
   );
   close = () => made.app.close();
   const headers = { authorization: `Bearer ${token('alice')}` };

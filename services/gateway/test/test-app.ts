@@ -124,7 +124,6 @@ export async function testApp(
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
-    maxConnections: 10_000,
     corsOrigins: ['*'],
     fourEyes: { actions: new Set(), keys: true, limits: new Map(), timeZone: 'UTC' },
     logger: silent,

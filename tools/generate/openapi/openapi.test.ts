@@ -6,7 +6,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { ids, ok, samples, testApp } from '#services/gateway/test/test-app.ts';
-import { hs256Token, hs256Tokens } from '#services/gateway/test/test-token.ts';
+import { testToken, testTokens } from '#services/gateway/test/test-token.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { fieldMeanings } from '../meanings.ts';
 import { openApiDocument } from './openapi.ts';
@@ -267,11 +267,11 @@ test('money is a number, in requests and responses', () => {
 
 test('the endpoints accept the request examples', async () => {
   const { app } = await testApp(({ name }) => ok(name === 'get_transaction' ? samples.transaction : samples.client), {
-    tokens: hs256Tokens,
+    tokens: testTokens,
   });
   // A person for each request, because signing in ends earlier tokens, and signing out ends one.
   const bearerHeaders = (sub: string) => ({
-    authorization: `Bearer ${hs256Token({ sub, scope: scopes.join(' ') })}`,
+    authorization: `Bearer ${testToken({ sub, scope: scopes.join(' ') })}`,
     'idempotency-key': 'k',
   });
   for (const [path, operations] of Object.entries<

@@ -74,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{/* The services. There is a dashboard if it is configured. */}}
 {{- define "core-banking.services" -}}
-{{ concat (list "gateway") (ternary (list "dashboard") list (hasKey .Values.dashboard.config "DASHBOARD_CLIENT_ID")) (list "ledger" "accounts" "webhooks") | toJson }}
+{{ concat (list "gateway") (ternary (list "dashboard") list (hasKey .Values.dashboard.config "PUBLIC_URL")) (list "ledger" "accounts" "webhooks") | toJson }}
 {{- end }}
 
 {{- define "core-banking.usesKafka" -}}
@@ -85,11 +85,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ if has (include "core-banking.service" .) (list "ledger" "accounts" "webhooks") }}true{{ end }}
 {{- end }}
 
-{{/* The URL of the database for a user, whose password is in a file. */}}
+{{/* The URL of the database for a user, whose password is in the file of this variable. */}}
 {{- define "core-banking.databaseUrl" -}}
 {{- $database := .root.Values.database -}}
 postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.name }}
-{{- if eq .root.Values.mode "production" }}?sslmode=verify-full{{ if .root.Values.trustedCa.postgres.key }}&sslrootcert=/run/core-banking/postgres-ca.crt{{ end }}{{ end }}
+?password_file=/run/core-banking/{{ .password }}
+{{- if eq .root.Values.mode "production" }}&sslmode=verify-full{{ if .root.Values.trustedCa.postgres.key }}&sslrootcert=/run/core-banking/postgres-ca.crt{{ end }}{{ end }}
 {{- end }}
 
 {{/* Variables that are not secret: the shared ones, overridden by those of this process. */}}
@@ -99,29 +100,27 @@ postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.na
 {{- $config := dict "BANK_MODE" $values.mode -}}
 {{- if include "core-banking.usesKafka" . }}
 {{- $_ := set $config "KAFKA_BROKERS" $values.kafka.brokers }}
-{{- if $production }}{{ $_ := set $config "KAFKA_SSL" true }}{{ end }}
+{{- if and $production (not $values.trustedCa.kafka.key) }}{{ $_ := set $config "KAFKA_SSL_CA" "system" }}{{ end }}
 {{- if and $production (not $values.kafkaClientCertificate) }}{{ $_ := set $config "KAFKA_SASL_MECHANISM" "scram-sha-512" }}{{ end }}
 {{- if and $production $values.kafka.existingSecret }}{{ $_ := set $config "KAFKA_SASL_USERNAME" (replace "{service}" .component $values.kafka.user) }}{{ end }}
 {{- end }}
 {{- if and (include "core-banking.usesPostgres" .) $values.database.host }}
-{{- $_ := set $config "DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" (printf "%s_%s" $values.database.name (include "core-banking.service" .)))) }}
-{{- if hasPrefix "migrate-" .component }}{{ $_ := set $config "MIGRATION_DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" $values.database.user)) }}{{ end }}
+{{- $_ := set $config "DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" (printf "%s_%s" $values.database.name (include "core-banking.service" .)) "password" "DATABASE_PASSWORD")) }}
+{{- if hasPrefix "migrate-" .component }}{{ $_ := set $config "MIGRATION_DATABASE_URL" (include "core-banking.databaseUrl" (dict "root" .root "user" $values.database.user "password" "MIGRATION_DATABASE_PASSWORD")) }}{{ end }}
 {{- end }}
 {{- if eq .component "gateway" }}
-{{- $_ := set $config "SHUTDOWN_DELAY_MS" 8000 }}
 {{- /* Nothing else may connect to a gateway: the network policy admits the Ingress controller and the dashboard. */ -}}
 {{- $_ := set $config "TRUST_PROXY" (ternary "uniquelocal" "none" (ne $values.host "")) }}
 {{- end }}
-{{- if and (eq .component "webhooks") $values.host }}{{ $_ := set $config "API_PUBLIC_URL" (printf "https://%s" $values.host) }}{{ end }}
+{{- if and (eq .component "webhooks") $values.host }}{{ $_ := set $config "API_URL" (printf "https://%s" $values.host) }}{{ end }}
 {{- /* The dashboard shares with the gateway what it says about the bank, and the issuer. It has no brokers. */ -}}
 {{- if eq .component "dashboard" }}
-{{- $config = mergeOverwrite $config (pick $values.config "LOG_LEVEL") (pick $values.gateway.config "JWT_ISSUER" "BANK_NAME" "BANK_ADDRESS" "BANK_LOCALE" "BANK_TIME_ZONE") (dict "SHUTDOWN_DELAY_MS" 8000 "API_URL" (printf "http://%s" (include "core-banking.name" (dict "root" .root "component" "gateway")))) }}
+{{- $config = mergeOverwrite $config (pick $values.config "LOG_LEVEL") (pick $values.gateway.config "JWT_ISSUER" "BANK_NAME" "BANK_LOCALE" "BANK_TIME_ZONE") (dict "API_URL" (printf "http://%s" (include "core-banking.name" (dict "root" .root "component" "gateway")))) }}
 {{- else }}{{ $config = mergeOverwrite $config (deepCopy $values.config) }}
 {{- end }}
 {{- /* Gateways and ledgers have the same days. */ -}}
 {{- if eq .component "ledger" }}{{ $config = mergeOverwrite $config (pick $values.gateway.config "BANK_TIME_ZONE") }}{{ end }}
 {{- $config = mergeOverwrite $config ((index $values .component | default dict).config | default dict | deepCopy) }}
-{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" $values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" $values.topics.eventsCompression }}{{ end }}
 {{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" $values.topics.eventsRetentionDays }}{{ end }}
 {{- range $name, $value := $config }}
 {{- if not (kindIs "invalid" $value) }}
@@ -143,7 +142,7 @@ postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.na
 {{- $secrets := dict -}}
 {{- $own := include "core-banking.secretName" . -}}
 {{- range index $all .component | default list }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end -}}
-{{- if eq .component "dashboard" }}{{ $_ := set $secrets "DASHBOARD_CLIENT_SECRET" (dict "name" ($values.dashboard.existingSecret | default $own) "key" "DASHBOARD_CLIENT_SECRET") }}{{ end -}}
+{{- if eq .component "dashboard" }}{{ $_ := set $secrets "DASHBOARD_CLIENT" (dict "name" ($values.dashboard.existingSecret | default $own) "key" "DASHBOARD_CLIENT") }}{{ end -}}
 {{- if include "core-banking.usesPostgres" . }}
 {{- $variable := ternary "DATABASE_PASSWORD" "DATABASE_URL" (ne $values.database.host "") -}}
 {{- /* A shared Secret has one of each service. */ -}}
@@ -158,9 +157,8 @@ postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.na
 {{- if $values.kafka.existingSecret }}{{ $_ := set $secrets "KAFKA_SASL_PASSWORD" (dict "name" (replace "{service}" .component $values.kafka.existingSecret) "key" "password") }}
 {{- else }}{{ range list "KAFKA_SASL_USERNAME" "KAFKA_SASL_PASSWORD" }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end }}{{ end }}
 {{- end }}
-{{- if $values.kafkaClientCertificate }}{{ range list "KAFKA_SSL_CERT" "KAFKA_SSL_KEY" }}{{ $_ := set $secrets . (dict "name" $own "key" .) }}{{ end }}{{ end }}
+{{- if $values.kafkaClientCertificate }}{{ $_ := set $secrets "KAFKA_SSL_KEY" (dict "name" $own "key" "KAFKA_SSL_KEY") }}{{ end }}
 {{- end }}
-{{- if and $values.collectorHeaders (has .component (list "gateway" "ledger" "accounts" "webhooks")) }}{{ $_ := set $secrets "OTEL_EXPORTER_OTLP_HEADERS" (dict "name" $own "key" "OTEL_EXPORTER_OTLP_HEADERS") }}{{ end }}
 {{- toYaml $secrets }}
 {{- end }}
 
@@ -191,7 +189,7 @@ A checksum of a component's secrets as they are in the cluster, so that changed 
 {{- define "core-banking.pod" -}}
 {{- $placing := include "core-banking.placing" . | fromJson -}}
 automountServiceAccountToken: {{ eq .component "secrets" }}
-# Otherwise a Service named PORT or KAFKA_SSL could set a variable.
+# Otherwise a Service named PORT could set a variable.
 enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
@@ -256,12 +254,12 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* Paths of the secrets, the name of the instance, and variables from the values. */}}
+{{/* Paths of the secrets, and variables from the values. The URL of a database names the file of its password. */}}
 {{- define "core-banking.env" -}}
-- name: INSTANCE
-  valueFrom: { fieldRef: { fieldPath: metadata.name } }
 {{- range $variable, $from := include "core-banking.secrets" . | fromYaml }}
+{{- if not (hasSuffix "DATABASE_PASSWORD" $variable) }}
 - { name: {{ $variable }}_FILE, value: /run/core-banking/{{ $variable }} }
+{{- end }}
 {{- end }}
 {{- if and (include "core-banking.usesKafka" .) .root.Values.trustedCa.kafka.key }}
 - { name: KAFKA_SSL_CA_FILE, value: /run/core-banking/kafka-ca.crt }
