@@ -7,9 +7,6 @@ import { withTimeout } from '#libs/kafka/wait.ts';
 import { inProduction, loadConfig, processConfig } from './config.ts';
 import { createLogger, errorMessage, flushLogs } from './logger.ts';
 
-/** SIGTERM comes from an orchestrator, whose load balancer still sends requests; SIGINT from a person. */
-type StopCause = 'SIGTERM' | 'SIGINT' | 'failure';
-
 export interface RunContext {
   /** Configured by LOG_LEVEL; the only logger of the process. */
   logger: Logger;
@@ -19,10 +16,8 @@ export interface RunContext {
    * Registers how to stop what was just started. The functions are called in reverse order, each with a time
    * limit; failures are only logged.
    */
-  onStop(name: string, stop: (cause: StopCause) => unknown): void;
+  onStop(name: string, stop: () => unknown): void;
 }
-
-type Stops = [string, (cause: StopCause) => unknown][];
 
 export interface RunOptions {
   /** The time limit of one onStop function, in ms. */
@@ -40,9 +35,10 @@ export interface RunOptions {
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
   tuneGarbageCollector();
   const { stopStepMs = 10_000, stopMs = 25_000 } = options;
-  const stops: Stops = [];
+  const stops: [string, () => unknown][] = [];
   let logger: Logger;
-  const instance = process.argv[2] ?? `${hostname()}-${process.pid}`;
+  const [given = '-'] = process.argv.slice(2);
+  const instance = given.startsWith('-') ? `${hostname()}-${process.pid}` : given;
   try {
     const config = loadConfig(z.object({ LOG_LEVEL: processConfig.LOG_LEVEL }));
     logger = createLogger({ service: name, instance, level: config.LOG_LEVEL });
@@ -65,7 +61,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       // Not `fatal`, because pino writes that level synchronously, ahead of lines that are still buffered.
       if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
       else log.info({ signal }, 'stopping');
-      await stopAll(stops, signal === 'SIGTERM' || signal === 'SIGINT' ? signal : 'failure', stopStepMs, log);
+      await stopAll(stops, stopStepMs, log);
       log.info('stopped');
       await flushLogs(log);
     },
@@ -77,7 +73,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       printStartFailure(name, error);
       log.debug({ err: error }, 'start failed');
       const bound = setTimeout(() => process.exit(1), stopMs);
-      await stopAll(stops, 'failure', stopStepMs, log);
+      await stopAll(stops, stopStepMs, log);
       await flushLogs(log);
       clearTimeout(bound);
       process.exit(1);
@@ -110,10 +106,10 @@ function ignoreFurtherSignals(): void {
   }
 }
 
-async function stopAll(stops: Stops, cause: StopCause, stepMs: number, logger: Logger): Promise<void> {
+async function stopAll(stops: [string, () => unknown][], stepMs: number, logger: Logger): Promise<void> {
   for (let next = stops.pop(); next !== undefined; next = stops.pop()) {
     const [step, stop] = next;
-    await withTimeout(Promise.resolve(cause).then(stop), stepMs, 'stopping').catch((error: unknown) =>
+    await withTimeout(Promise.resolve().then(stop), stepMs, 'stopping').catch((error: unknown) =>
       logger.error({ err: error, step }, 'a component did not stop cleanly'),
     );
   }

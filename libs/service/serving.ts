@@ -11,6 +11,12 @@ interface App {
   close(): PromiseLike<unknown>;
 }
 
+interface ServingConfig {
+  PORT: { host: string; port: number };
+  BANK_MODE: 'production' | 'trial';
+  TRUST_PROXY: string[];
+}
+
 /**
  * The state of a process that answers HTTP requests: starting, running, draining. It is ready while it is running. When
  * it stops, readiness fails first, requests are still accepted until load balancers have noticed, and then the server closes: it serves
@@ -18,7 +24,7 @@ interface App {
  */
 export function createServing(
   name: string,
-  config: { PORT: { host: string; port: number }; BANK_MODE: 'production' | 'trial' },
+  config: ServingConfig,
   { logger, onStop }: { logger: Logger; onStop: RunContext['onStop'] },
 ) {
   let state: 'starting' | 'running' | 'draining' = 'starting';
@@ -38,20 +44,23 @@ export function createServing(
       const url = await app.listen(config.PORT);
       logger.info({ url }, `the ${name} accepts requests`);
       state = 'running';
-      onStop('readiness', async (cause) => {
+      onStop('readiness', async () => {
         health.drain();
         state = 'draining';
-        await sleep(cause === 'SIGTERM' ? noticeMs[config.BANK_MODE] : 0);
+        await sleep(noticeMs(config));
       });
     },
   };
 }
 
 /**
- * The time in which load balancers notice that a process is no longer ready. A managed one, which a controller of
+ * Returns the time in which load balancers notice that a process is no longer ready. A managed one, which a controller of
  * Kubernetes tells, takes up to ten seconds; the proxy of docker compose, one.
  */
-const noticeMs = { production: 12_000, trial: 2_000 };
+function noticeMs({ BANK_MODE: mode, TRUST_PROXY: proxies }: ServingConfig): number {
+  if (mode === 'production') return 12_000;
+  return proxies.length > 0 ? 2_000 : 300;
+}
 
 /** How long a connection may wait with its first request after the server has closed. */
 const longestSilenceMs = 5_000;

@@ -199,6 +199,8 @@ export async function startCluster(
     webhookSecretKey: secrets.sealing,
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
+      // The entrance, which takes a moment to notice that a gateway stops.
+      TRUST_PROXY: 'loopback',
       // Both ways of sharing commands are tested, which of them by the seed.
       SPREAD_COMMANDS: String(random.pick([true, false])),
       ...staffEnv,

@@ -6,7 +6,11 @@ import { run } from '../run.ts';
 import { createServing } from '../serving.ts';
 
 run('fixture', async (context) => {
-  const serving = createServing('fixture', { PORT: { host: '127.0.0.1', port: 0 }, BANK_MODE: 'trial' }, context);
+  const serving = createServing(
+    'fixture',
+    { PORT: { host: '127.0.0.1', port: 0 }, BANK_MODE: 'trial', TRUST_PROXY: [] },
+    context,
+  );
   const app = fastify({ forceCloseConnections: 'idle', return503OnClosing: false });
   app.addHook('onRequest', async (_request, reply) => {
     if (serving.isDraining()) reply.header('connection', 'close');
