@@ -93,6 +93,8 @@ check 'an empty list of a network policy means nobody, not everybody' nobody
 variables() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own' | grep -o -E '(API_URL|KAFKA_[A-Z_]+|SESSION_SECRET|API_KEY_PEPPER): .*|- \{ name: (SESSION_SECRET|API_KEY_PEPPER)_FILE' | tr '\n' ' '; }
 check 'the dashboard knows the gateway, and neither brokers nor the secrets of the gateway' eval 'case "$(variables dashboard)" in *KAFKA_*|*API_KEY_PEPPER*) false;; *"http://bank-gateway"*SESSION_SECRET*) true;; *) false;; esac'
 check 'webhooks knows the address at which consumers fetch the schemas of events' eval 'case "$(variables webhooks)" in *"API_URL: \"https://"*) true;; *) false;; esac'
+urls() { helm template bank "$chart" -f "$chart/ci/least-values.yaml" | grep -cE 'DATABASE_URL.*"postgres://[a-z_]+@postgres:5432/core_banking\?password_file=/run/core-banking/(MIGRATION_)?DATABASE_PASSWORD&sslmode=verify-full"'; }
+check 'the URL of each database names the file of its password' eval '[ "$(urls)" = 9 ]'
 check 'the gateway has no secret of sessions' eval 'case "$(variables gateway)" in *SESSION_SECRET*) false;; *API_KEY_PEPPER*) true;; *) false;; esac'
 
 echo 'On simulated nodes'

@@ -88,8 +88,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{/* The URL of the database for a user, whose password is in the file of this variable. */}}
 {{- define "core-banking.databaseUrl" -}}
 {{- $database := .root.Values.database -}}
-postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.name }}
-?password_file=/run/core-banking/{{ .password }}
+postgres://{{ .user }}@{{ $database.host }}:{{ $database.port }}/{{ $database.name }}?password_file=/run/core-banking/{{ .password }}
 {{- if eq .root.Values.mode "production" }}&sslmode=verify-full{{ if .root.Values.trustedCa.postgres.key }}&sslrootcert=/run/core-banking/postgres-ca.crt{{ end }}{{ end }}
 {{- end }}
 
