@@ -295,6 +295,12 @@ test('credentials are not sent to a collector without TLS', () => {
     expect(problems({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS })).toEqual({
       OTEL_EXPORTER_OTLP_HEADERS: expect.stringMatching(/credentials/),
     });
+  const ofTraces = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector',
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: OTEL_EXPORTER_OTLP_HEADERS,
+  };
+  expect(Object.keys(problems(ofTraces))).toEqual(['OTEL_EXPORTER_OTLP_TRACES_HEADERS']);
 });
 
 test('no service has the MAC key of another service as its own', () => {

@@ -49,6 +49,8 @@ export const readByOthers = [
   'NODE_DEBUG',
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ] as const;
 
 const rules = {
@@ -61,10 +63,8 @@ const rules = {
     ['error', 'fatal', 'silent'].includes(value ?? '')
       ? 'must be warn or lower, because attacks and controls that are switched off are logged at warn; at info, every refused request leaves a line'
       : undefined,
-  OTEL_EXPORTER_OTLP_HEADERS: (value, all) =>
-    value && /^http:/i.test(all['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')
-      ? 'must not be sent to an OTEL_EXPORTER_OTLP_ENDPOINT that begins with http://, because credentials in it are then readable on the network'
-      : undefined,
+  OTEL_EXPORTER_OTLP_HEADERS: collectorHeaders,
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: collectorHeaders,
   KAFKA_SSL_CA: atBrokers((value) =>
     value === undefined
       ? 'must be system, or a private CA (KAFKA_SSL_CA_FILE): unencrypted connections to Kafka are refused'
@@ -174,6 +174,14 @@ function decoded(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function collectorHeaders(value: string | undefined, all: Record<string, string>): string | undefined {
+  const names = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
+  const open = value && names.find((name) => /^http:/i.test(all[name] ?? ''));
+  return open
+    ? `must not be sent to an ${open} that begins with http://, because credentials in it are then readable on the network`
+    : undefined;
 }
 
 /** A tool without brokers does not connect to any. */
