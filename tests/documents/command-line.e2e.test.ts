@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { commandLine } from '../support/bundle.ts';
 import { unknownId } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
@@ -14,7 +15,8 @@ import { eventually, useBank } from '../support/world.ts';
 const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
-const script = join(import.meta.dirname, '../../cli/bank.ts');
+const source = join(import.meta.dirname, '../../cli/bank.ts');
+const script = join(process.env['TEST_PROGRAMS'] ?? '', commandLine);
 const environment = (changes: Record<string, string> = {}) => ({
   ...process.env,
   NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_modules/.cache/node-compile-cache'),
@@ -567,7 +569,7 @@ describe('bank', () => {
   });
 
   it('help: of the bank, of a command, and of a part of a command', async () => {
-    const names = [...readFileSync(script, 'utf8').matchAll(/^ {2}\[(?:\n {4})?'([\w-]+)',/gm)].map(
+    const names = [...readFileSync(source, 'utf8').matchAll(/^ {2}\[(?:\n {4})?'([\w-]+)',/gm)].map(
       ([, name = '']) => name,
     );
     const overview = await bank('--help');

@@ -7,21 +7,30 @@ const root = join(import.meta.dirname, '../..');
 const dir = join(root, 'node_modules/.cache/programs');
 const kinds = ['gateway', 'dashboard', 'ledger', 'accounts', 'webhooks'];
 
+/** The file of `npm run bank` in the folder of bundlePrograms. */
+export const commandLine = 'command-line/bank.js';
+
 /**
- * Puts the modules of each service into few files, because a process that loads 600 to 1,000 of them needs twice the CPU time
- * to start, and the tests start hundreds. Returns their folder. The code is the same and knows the folders it comes from;
+ * Puts the modules of each service, and those of the command line, into few files, because a process that loads 150 to
+ * 1,000 of them needs twice the CPU time to start, and the tests start hundreds. Returns their folder. The code is the same and knows the folders it comes from;
  * with NODE_OPTIONS=--enable-source-maps, which would cost what this saves, stack traces name its lines.
  */
 export async function bundlePrograms(): Promise<string> {
+  await bundle(Object.fromEntries(kinds.map((kind) => [kind, `services/${kind}/main.ts`])), dir);
+  await bundle({ bank: 'cli/bank.ts' }, join(dir, dirname(commandLine)));
+  return dir;
+}
+
+async function bundle(input: Record<string, string>, folder: string): Promise<void> {
   const places = (file: string): Record<string, string> => ({
     'import.meta.url': pathToFileURL(file).href,
     'import.meta.dirname': dirname(file),
     __dirname: dirname(file),
   });
-  const bundle = await rolldown({
+  const program = await rolldown({
     cwd: root,
     platform: 'node',
-    input: Object.fromEntries(kinds.map((kind) => [kind, `services/${kind}/main.ts`])),
+    input,
     plugins: [
       {
         name: 'places',
@@ -34,14 +43,13 @@ export async function bundlePrograms(): Promise<string> {
       },
     ],
   });
-  const { output } = await bundle.generate({ format: 'esm', sourcemap: true, chunkFileNames: '[name].js' });
-  await bundle.close();
-  mkdirSync(dir, { recursive: true });
+  const { output } = await program.generate({ format: 'esm', sourcemap: true, chunkFileNames: '[name].js' });
+  await program.close();
+  mkdirSync(folder, { recursive: true });
   for (const part of output) {
-    const file = join(dir, part.fileName);
+    const file = join(folder, part.fileName);
     const content = part.type === 'chunk' ? part.code : String(part.source);
     // Another run may be reading the same files.
     if (!existsSync(file) || readFileSync(file, 'utf8') !== content) writeFileSync(file, content);
   }
-  return dir;
 }
