@@ -23,7 +23,8 @@ export interface PublisherOptions {
   sign?: (message: OutgoingMessage) => void;
 }
 
-const sweepMs = 20;
+/** Each sweep wakes the process, also when few messages are published. */
+const sweepMs = 100;
 /** A lost connection is usually replaced sooner. */
 const patienceMs = 1_000;
 
