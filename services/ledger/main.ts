@@ -103,7 +103,7 @@ run('ledger', async (context) => {
     prefix,
     keys,
     logger,
-    wake: () => relay.wake(),
+    relay,
     observe(batch: DecidedBatch) {
       if (batch.commands.some(({ name }) => name === 'close_day')) closer.wake();
       observe(batch);

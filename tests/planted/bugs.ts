@@ -9,6 +9,7 @@ export interface PlantedBug {
 }
 
 const engine = 'services/ledger/batch/engine.ts';
+const handed = 'libs/postgres/outbox/handed.ts';
 const relay = 'libs/postgres/outbox/relay.ts';
 const batchBooks = 'services/ledger/batch/books.ts';
 const staleStates = 'libs/postgres/outbox/stale-states.ts';
@@ -125,8 +126,8 @@ import { isPosting, openBooks } from './books.ts';`,
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'last: [written, writeOutbox(client, events)]',
-        replace: 'last: [written, transaction(pool, (other) => writeOutbox(other, events))]',
+        find: 'writeOutbox(client, events, relay?.known())',
+        replace: 'transaction(pool, (other) => writeOutbox(other, events, relay?.known()))',
       },
     ],
     tests: 'services/ledger/batch',
@@ -321,6 +322,21 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       { file: 'libs/postgres/outbox/lease.ts', find: 'const trustMs = 2500;', replace: 'const trustMs = 60_000;' },
     ],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'what is handed over precedes what another process wrote',
+    edits: [{ file: handed, find: 'if (!isNext || !isLater', replace: 'if (!isLater' }],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'what is handed over precedes what could not be published',
+    edits: [{ file: handed, find: ' || known.period !== this.#period', replace: '' }],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'what a read found before it was handed over follows later batches',
+    edits: [{ file: handed, find: ' && first.batch_id > last', replace: '' }],
     tests: 'libs/postgres/outbox',
   },
   {

@@ -56,7 +56,7 @@ export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
 }
 
 /** The types whose data contain their batch and their position in it, which only the reader of a batch knows. */
-const numbered = new Set(
+const placed = new Set(
   Object.entries(events).flatMap(([type, { data }]) => ('batch_position' in data.shape ? [type] : [])),
 );
 
@@ -64,11 +64,11 @@ const numbered = new Set(
  * Returns the events of a batch in the form in which every publication of the batch contains them: with their id and type in
  * the data, and those of the ledger with their place.
  */
-export function numberedEvents(batchId: bigint, packed: Buffer): OutboxEvent[] {
-  return unpackEvents(packed).map((event, position) => {
+export function numbered(batchId: bigint, batch: readonly OutboxEvent[]): OutboxEvent[] {
+  return batch.map((event, position) => {
     const { id, type, headers, payload } = event;
     if (payload === null || !Object.hasOwn(events, type)) return event;
-    const place = numbered.has(type) ? `,"batch_id":${batchId},"batch_position":${position}` : '';
+    const place = placed.has(type) ? `,"batch_id":${batchId},"batch_position":${position}` : '';
     const identity = `,"event_id":"${headers?.['ce_id'] ?? toUuid(id)}","event_type":"${type}"`;
     return { ...event, payload: `${payload.slice(0, -1)}${place}${identity}}` };
   });

@@ -1,4 +1,6 @@
 import type { Pool, Queries } from '../pool.ts';
+import type { Known } from './handed.ts';
+import type { Position } from './history.ts';
 import { packEvents } from './outbox-messages.ts';
 
 /** A message to publish after its transaction has committed. */
@@ -33,7 +35,7 @@ export interface OutboxEvent {
  */
 export function outboxInsert(first: number): string {
   return `outbox_batch as (
-    insert into outbox_batches (size) select $${first}::int where $${first}::int > 0 returning batch_id
+    insert into outbox_batches (size) select $${first}::int where $${first}::int > 0 returning batch_id, created_at
   ), outbox_messages as (
     insert into outbox (batch_id, records) select batch_id, $${first + 1}::bytea from outbox_batch
   )`;
@@ -46,14 +48,41 @@ export function outboxValues(events: readonly OutboxEvent[]): [size: number, rec
 
 const insertStatement = `with ${outboxInsert(1)} select`;
 
+const insertNextStatement = `with ${outboxInsert(1)}
+  select batch_id, created_at,
+    not exists (select from outbox_batches where published_at is null and batch_id <> all($3::bigint[])) as is_next
+  from outbox_batch`;
+
+/** A batch as its writer knows it. After the commit, the relay of the same process can publish it (Relay.wake). */
+export interface WrittenBatch extends Position {
+  events: readonly OutboxEvent[];
+  known: Known;
+  /** True if every other batch that was visible when it was written was published or known. */
+  isNext: boolean;
+}
+
 /**
  * Writes events to the outbox of the schema on the search_path, as one batch in the given order (see
  * outboxInsert for the locks that must be held). After the commit, call the relay's wake(), or wakeRelay if
- * this process has no relay.
+ * this process has no relay. With `known` (Relay.known), returns the batch for wake(), or undefined if there are no events.
  */
-export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<void> {
-  if (events.length === 0) return;
-  await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
+export async function writeOutbox(
+  client: Queries,
+  events: readonly OutboxEvent[],
+  known?: Known,
+): Promise<WrittenBatch | undefined> {
+  if (events.length === 0) return undefined;
+  const values = outboxValues(events);
+  if (known === undefined) {
+    await client.query({ name: 'outbox_insert', text: insertStatement, values });
+    return undefined;
+  }
+  const { rows } = await client.query<Position & { is_next: boolean }>({
+    name: 'outbox_insert_next',
+    text: insertNextStatement,
+    values: [...values, known.ids],
+  });
+  return rows.map(({ is_next: isNext, ...position }) => ({ ...position, events, known, isNext }))[0];
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Position } from './history.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { numberedEvents, unpackEvents } from './outbox-messages.ts';
+import { numbered, unpackEvents } from './outbox-messages.ts';
 
 export interface OutboxBatch extends Position {
   events: OutboxEvent[];
@@ -49,7 +49,10 @@ export async function readUnpublished(
 ): Promise<OutboxBatch[]> {
   const values = [maxEvents, published];
   const { rows } = await pool.query<Row>({ name: 'outbox_read', text: unpublished, values });
-  return rows.map(({ records, ...position }) => ({ ...position, events: numberedEvents(position.batch_id, records) }));
+  return rows.map(({ records, ...position }) => ({
+    ...position,
+    events: numbered(position.batch_id, unpackEvents(records)),
+  }));
 }
 
 /** Returns the first batches of a range, published or not, as far as the outbox still contains them. */

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { Handed, type Known } from './handed.ts';
 import type { History } from './history.ts';
 import type { Lease } from './lease.ts';
 import { createLease } from './lease.ts';
 import { listen } from './listen.ts';
-import { createNotifier, outboxChannel } from './outbox.ts';
+import { createNotifier, outboxChannel, type WrittenBatch } from './outbox.ts';
 import { type PublishedEvent, toPublishedEvent } from './outbox-messages.ts';
 import type { OutboxBatch, OutboxStats } from './relay-read.ts';
 import { batchRange, outboxStats, purge, readSweep, readUnpublished } from './relay-read.ts';
@@ -71,7 +72,7 @@ const maxSweepMs = 12 * hourMs;
  * The order depends on one fact: batch_id is assigned while the transaction holds the locks that order its keys
  * (outbox.ts). A batch that is not yet visible therefore belongs to a transaction that still holds its locks, and no
  * later batch with the same keys can have been committed. All unpublished batches found by one read of the table can be
- * published in the order of batch_id.
+ * published in the order of batch_id. A batch of this process need not be read if it is the next one (handed.ts).
  *
  * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one takes over within
  * leaseMs + standbyMs. Nothing is skipped: while the broker or the database is unreachable, the relay retries. A message
@@ -98,6 +99,13 @@ export class Relay {
    * may still be committed.
    */
   #unmarked: { ids: bigint[]; events: number } = { ids: [], events: 0 };
+  readonly #handed: Handed;
+  /** True if the table may contain unpublished batches that were not handed over. */
+  #mustRead = true;
+  /** The batches that are being published. */
+  #inFlight: readonly bigint[] = [];
+  /** The highest number of a batch that this relay has tried to publish. */
+  #last = 0n;
   #markedAt = 0;
   /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
@@ -117,6 +125,7 @@ export class Relay {
     const defaults = { pollMs: 1000, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: hourMs, lateMs };
     this.#options = { ...defaults, observe: () => undefined, ...options };
     this.#pieceEvents = this.#options.maxEvents;
+    this.#handed = new Handed(2 * this.#options.maxEvents);
     this.#lease = createLease(options.pool, randomUUID());
     this.#notify = createNotifier(options.pool, options.schema);
     this.#stale = options.states && new StaleStates(options.pool, options.states, options.logger);
@@ -155,9 +164,18 @@ export class Relay {
     await this.#listener?.stop();
   }
 
-  /** Call after each commit that wrote to the outbox. Never waits; several calls are combined. */
-  wake(): void {
+  /** Returns what a transaction of this process passes to writeOutbox. */
+  known(): Known {
+    return this.#handed.known([...this.#unmarked.ids, ...this.#inFlight]);
+  }
+
+  /**
+   * Call after each commit that wrote to the outbox. Never waits; several calls are combined. If the batch is given, it is
+   * published without being read from the table, unless another one may have to precede it.
+   */
+  wake(batch?: WrittenBatch): void {
     if (!this.#active) return this.#notify();
+    if (batch === undefined || !this.#handed.add(batch)) this.#mustRead = true;
     this.#woken = true;
     if (this.#failures === 0) this.#endWait();
   }
@@ -193,19 +211,35 @@ export class Relay {
    * next turn, in ms.
    */
   async #turn(isMarkOnly: boolean): Promise<number> {
-    const { pool, maxEvents, pollMs } = this.#options;
+    const { maxEvents, pollMs } = this.#options;
     const begunAt = performance.now();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
     if (isMarkOnly) return this.#unmarked.ids.length > 0 ? putOffMs : pollMs;
-    const batches = await readUnpublished(pool, maxEvents, this.#unmarked.ids);
-    const count = batches.length === 0 ? 0 : await this.#publish(batches);
+    const batches = await this.#next();
+    const count = await this.#publishFirst(batches);
     this.#failures = 0;
     this.#publishing = undefined;
     if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     return this.#unmarked.ids.length > 0 ? putOffMs : pollMs;
+  }
+
+  /** Returns the batches to publish next: those handed over or, if others may precede them or there are none, those in the table. */
+  async #next(): Promise<OutboxBatch[]> {
+    const { pool, maxEvents } = this.#options;
+    if (!this.#mustRead && this.#handed.follow(this.#last)) return this.#handed.take();
+    // The read finds what was handed over, but not all of it if it finds very much.
+    if (!this.#handed.isEmpty) this.#handed.forget();
+    this.#mustRead = false;
+    return readUnpublished(pool, maxEvents, this.#unmarked.ids);
+  }
+
+  /** Called when batches that were known may be unpublished. */
+  #forgetHanded(): void {
+    this.#handed.forget();
+    this.#mustRead = true;
   }
 
   async #takeLease(): Promise<boolean> {
@@ -221,7 +255,19 @@ export class Relay {
     return this.#active;
   }
 
-  /** Publishes batches. Returns the number of messages, or 0 if the lease was lost. */
+  /** Publishes batches before any that is handed over meanwhile. Returns the number of messages, or 0 if the lease was lost. */
+  async #publishFirst(batches: readonly OutboxBatch[]): Promise<number> {
+    this.#inFlight = batches.map(({ batch_id }) => batch_id);
+    this.#last = [this.#last, ...this.#inFlight].reduce((a, b) => (a > b ? a : b));
+    try {
+      const count = await this.#publish(batches);
+      if (count === 0 && batches.length > 0) this.#forgetHanded();
+      return count;
+    } finally {
+      this.#inFlight = [];
+    }
+  }
+
   async #publish(batches: readonly OutboxBatch[]): Promise<number> {
     const { source, topicName, observe, history } = this.#options;
     const ids = batches.map(({ batch_id }) => batch_id);
@@ -279,6 +325,7 @@ export class Relay {
   #forgetUnmarked(): void {
     this.#stale?.add(batchRange(this.#unmarked.ids), 0);
     this.#unmarked = { ids: [], events: 0 };
+    this.#forgetHanded();
   }
 
   #isMarkDue(): boolean {
@@ -309,6 +356,7 @@ export class Relay {
 
   /** Returns how long to wait, in ms. */
   async #failed(error: unknown): Promise<number> {
+    this.#forgetHanded();
     this.#failures += 1;
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
     this.#options.logger[level](

@@ -35,7 +35,7 @@ const handler = () =>
     prefix: '',
     keys: testKeys,
     logger: silent,
-    wake: () => undefined,
+    relay: { known: () => ({ ids: [], period: {} }), wake: () => undefined },
     partitions: () => [0],
     observe: (batch) => void decided.push(batch),
     answerQueries: async () => undefined,

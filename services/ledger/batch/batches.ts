@@ -38,7 +38,7 @@ type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
 
 /** Executes the waiting batches of callers, from all partitions. */
 export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
-  const { pool, wake, observe, hasSingles, logger } = deps;
+  const { pool, relay, observe, hasSingles, logger } = deps;
   const step = () => (hasSingles() ? steps.beside : steps.alone);
   // What a person's batch adds up to is decided about as a whole.
   const stepSize = ({ items, context }: BatchCommand) => (context.four_eyes === undefined ? step() : items.length);
@@ -51,9 +51,9 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   const run = async (commands: BatchCommand[], group: Item<BatchRequest>[]): Promise<ReplyBody[]> => {
     const waitMs = restUntil - performance.now();
     if (waitMs > 0 && hasSingles()) await sleep(waitMs);
-    const { replies, times } = await runBatch(pool, commands, slot(group));
+    const { replies, times, written } = await runBatch(pool, commands, slot(group), [], relay);
     restUntil = 2 * times.committed - times.begun;
-    wake();
+    relay.wake(written);
     observe?.({ commands, replies, times });
     return replies;
   };

@@ -85,7 +85,7 @@ it('executes a batch in parts if it would take too long as a whole', async () =>
     prefix: '',
     keys: testKeys,
     logger: silent,
-    wake: () => undefined,
+    relay: { known: () => ({ ids: [], period: {} }), wake: () => undefined },
     partitions: () => [0],
     answerQueries: async () => undefined,
   });

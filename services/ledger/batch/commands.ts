@@ -5,6 +5,7 @@ import { decodeRequest, type Reader, type Unreadable, type Unverifiable } from '
 import { isId } from '#libs/contracts/ids.ts';
 import { messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { recording } from '#libs/service/dead-lettered.ts';
@@ -19,8 +20,7 @@ export interface CommandDependencies extends Reader {
   pool: Pool;
   replies: Replies;
   logger: Logger;
-  /** Wakes the outbox relay. */
-  wake: () => void;
+  relay: Pick<Relay, 'known' | 'wake'>;
   pace?: Pace;
   /** Returns the assigned command partitions. */
   partitions: () => number[];
@@ -99,11 +99,11 @@ function busyMeter(): () => number {
 
 async function execute(batch: Item<Request>[], deps: CommandDependencies) {
   const commands = batch.map(({ content }) => content as Command & Request);
-  const { replies, times } = await runBatch(deps.pool, commands, chooseSlot(batch, deps));
+  const { replies, times, written } = await runBatch(deps.pool, commands, chooseSlot(batch, deps), [], deps.relay);
   return {
     answers: commands.map(({ address, context }, i) => ({ address, body: replies[i] as ReplyBody, context })),
     afterwards() {
-      deps.wake();
+      deps.relay.wake(written);
       deps.observe?.({ commands, replies, times });
     },
   };

@@ -1,7 +1,8 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { approvalKey, commandKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
-import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { type WrittenBatch, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import {
   rehearse,
@@ -57,6 +58,8 @@ export interface Outcome {
   /** One reply per command, in order. */
   replies: ReplyBody[];
   times: BatchTimes;
+  /** The events, for the relay of this process. */
+  written?: WrittenBatch | undefined;
 }
 
 /** The times (performance.now) at which the committed attempt reached each phase. */
@@ -87,12 +90,18 @@ export interface BatchTimes {
  * committed. Only if the response to COMMIT was lost, the commands may have been executed, and a
  * repeat returns their outcome.
  */
-export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
+export async function runBatch(
+  pool: Pool,
+  commands: Command[],
+  slot: number,
+  ids: string[] = [],
+  relay?: Pick<Relay, 'known'>,
+): Promise<Outcome> {
   for (let collisions = 0; ; ) {
     try {
       const outcome = await transactionInTwoTrips(pool, async (client) => {
         if (commands.some(({ name }) => name === 'close_day')) await lockClosing(client);
-        return runOnce(client, commands, slot, ids);
+        return runOnce(client, commands, slot, ids, relay);
       });
       if (outcome === 'again') continue;
       outcome.times.committed = performance.now();
@@ -120,16 +129,20 @@ async function runOnce(
   commands: Command[],
   slot: number,
   ids: string[],
+  relay?: Pick<Relay, 'known'>,
 ): Promise<Sent<Outcome | 'again'>> {
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot, ids);
   if (books.expired.length >= expiredAtOnce) {
-    return write(client, [], [], books, 'again');
+    const { last } = await write(client, [], [], books);
+    return { last, result: () => 'again' };
   }
   times.read = performance.now();
   const decisions = commands.map((command) => decideOne(command, books));
   times.decided = performance.now();
-  return write(client, commands, decisions, books, { replies: decisions.map((decision) => decision.reply), times });
+  const { last, result } = await write(client, commands, decisions, books, relay);
+  const replies = decisions.map((decision) => decision.reply);
+  return { last, result: async () => ({ replies, times, written: await result() }) };
 }
 
 /** An error thrown by the pure decision is a bug in our code that this command triggers. */
@@ -157,14 +170,14 @@ function pairDecisions(commands: readonly Command[], decisions: readonly Decisio
   });
 }
 
-/** Resolves when all statements have been sent, which end with this result. */
-async function write<T>(
+/** Resolves when all statements have been sent. The result is the batch of the outbox. */
+async function write(
   client: Queries,
   commands: Command[],
   decisions: Decision[],
   books: Books,
-  result: T,
-): Promise<Sent<T>> {
+  relay?: Pick<Relay, 'known'>,
+): Promise<Sent<WrittenBatch | undefined>> {
   const decided = pairDecisions(commands, decisions);
   const all = decided.map(({ decision }) => decision);
   const opened = all.flatMap((d) => d.opened ?? []);
@@ -217,7 +230,8 @@ async function write<T>(
     ),
     ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
   ];
-  return { last: [written, writeOutbox(client, events)], result: () => result };
+  const outbox = writeOutbox(client, events, relay?.known());
+  return { last: [written, outbox], result: () => outbox };
 }
 
 /** Returns when finished batches were accepted, and what their items came to, by command_id: by one statement for all of them. */

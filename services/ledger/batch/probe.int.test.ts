@@ -32,7 +32,7 @@ const consumer = (keys = testKeys) =>
     prefix: '',
     keys,
     logger: silent,
-    wake: () => undefined,
+    relay: { known: () => ({ ids: [], period: {} }), wake: () => undefined },
     partitions: () => [0],
     answerQueries: async () => undefined,
   });

@@ -77,7 +77,7 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     url: database.url,
     pool,
     poolOptions,
-    write: (...events) => transaction(pool, (client) => writeOutbox(client, events)),
+    write: async (...events) => void (await transaction(pool, (client) => writeOutbox(client, events))),
     relayWith(publisher, more = {}) {
       const relay = new Relay({
         pool,
