@@ -19,23 +19,25 @@ const relayRead = 'libs/postgres/outbox/relay-read.ts';
 const poolReachesWrite: PlantedBug['edits'] = [
   {
     file: engine,
-    find: 'return runOnce(client, commands, slot, ids);',
-    replace: 'return runOnce(client, commands, slot, ids, pool);',
+    find: 'return runOnce(client, commands, slot, ids, relay);',
+    replace: 'return runOnce(client, commands, slot, ids, relay, pool);',
   },
   {
     file: engine,
-    find: "  ids: string[],\n): Promise<Sent<Outcome | 'again'>> {",
-    replace: "  ids: string[],\n  pool: Pool = undefined as never,\n): Promise<Sent<Outcome | 'again'>> {",
+    find: "  relay?: Pick<Relay, 'known'>,\n): Promise<Sent<Outcome | 'again'>> {",
+    replace:
+      "  relay?: Pick<Relay, 'known'>,\n  pool: Pool = undefined as never,\n): Promise<Sent<Outcome | 'again'>> {",
   },
   {
     file: engine,
-    find: '{ replies: decisions.map((decision) => decision.reply), times });',
-    replace: '{ replies: decisions.map((decision) => decision.reply), times }, pool);',
+    find: 'await write(client, commands, decisions, books, relay);',
+    replace: 'await write(client, commands, decisions, books, relay, pool);',
   },
   {
     file: engine,
-    find: '  result: T,\n): Promise<Sent<T>> {',
-    replace: '  result: T,\n  pool: Pool = undefined as never,\n): Promise<Sent<T>> {',
+    find: "  relay?: Pick<Relay, 'known'>,\n): Promise<Sent<WrittenBatch | undefined>> {",
+    replace:
+      "  relay?: Pick<Relay, 'known'>,\n  pool: Pool = undefined as never,\n): Promise<Sent<WrittenBatch | undefined>> {",
   },
   {
     file: engine,
@@ -73,13 +75,14 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'return runOnce(client, commands, slot, ids);',
-        replace: 'return runOnce(client, commands, slot, ids, early);',
+        find: 'return runOnce(client, commands, slot, ids, relay);',
+        replace: 'return runOnce(client, commands, slot, ids, relay, early);',
       },
       {
         file: engine,
-        find: "  ids: string[],\n): Promise<Sent<Outcome | 'again'>> {",
-        replace: "  ids: string[],\n  early: TransactionRecord[] = [],\n): Promise<Sent<Outcome | 'again'>> {",
+        find: "  relay?: Pick<Relay, 'known'>,\n): Promise<Sent<Outcome | 'again'>> {",
+        replace:
+          "  relay?: Pick<Relay, 'known'>,\n  early: TransactionRecord[] = [],\n): Promise<Sent<Outcome | 'again'>> {",
       },
       {
         file: engine,
