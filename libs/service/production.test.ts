@@ -175,6 +175,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PUBLIC_KEYS', undefined, /is missing/],
   ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],
   ['DASHBOARD_CLIENT', 'dashboard:correct horse battery', /issuer/],
+  ['SESSION_SECRET', `password:${random(32)}`, /easily guessed/],
   ['DASHBOARD_CLIENT', random(32), /must be id:secret/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
   ['TRUST_PROXY', undefined, /in front of this process, or be none/],

@@ -26,9 +26,12 @@ export function productionProblems(
   names: string[],
   values: Record<string, string>,
 ): { name: string; problem: string }[] {
+  // Of id:secret, only the secret is judged.
+  const client = values['DASHBOARD_CLIENT'];
+  const all = client === undefined ? values : { ...values, DASHBOARD_CLIENT: client.slice(client.indexOf(':') + 1) };
   return names.flatMap((name) => {
     if (!Object.hasOwn(rules, name)) return [];
-    const problem = rules[name as keyof typeof rules](values[name], values) ?? sameAsAnother(name, values);
+    const problem = rules[name as keyof typeof rules](all[name], all) ?? sameAsAnother(name, all);
     return problem === undefined ? [] : [{ name, problem }];
   });
 }
@@ -99,8 +102,7 @@ const rules = {
   WEBHOOKS_MAC_KEYS: macKeys,
   WEBHOOK_SECRET_KEYS: eachSecret,
   WEBHOOK_ALLOW_NETWORKS: noLoopback,
-  DASHBOARD_CLIENT: (value) =>
-    secret(24, 'create a longer random secret at the issuer')(value?.slice(value.indexOf(':') + 1), {}),
+  DASHBOARD_CLIENT: secret(24, 'create a longer random secret at the issuer'),
   SESSION_SECRET: eachSecret,
   PUBLIC_URL: (value) =>
     value === undefined || /^https:\/\//i.test(value)
@@ -153,11 +155,11 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   return other && `must differ from ${other}: otherwise the disclosure of one secret exposes both`;
 }
 
-/** Returns the secrets in a value: the passwords of a database URL, that of id:secret, or each element of a list. */
+/** Returns the secrets in a value: the passwords of a database URL, or each element of a list. */
 function secretsIn(value = ''): string[] {
   if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
     return new URL(value).password.split(passwordSeparator).flatMap((password) => decoded(password) || []);
-  return splitList(value).map((part) => part.slice(part.indexOf(':') + 1));
+  return splitList(value);
 }
 
 /** Returns the elements of a comma-separated list. */
