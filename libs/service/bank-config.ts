@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { isCurrency } from '#libs/contracts/money.ts';
 import { works } from './config.ts';
-import { setBankFormats } from './formats.ts';
+import { currencyIn, setBankFormats } from './formats.ts';
 
 /** The zone of the bank's days. The ledger needs it, too: the default of value dates, and which days have ended. */
 export const zoneConfig = {
@@ -34,6 +35,8 @@ export const bankConfig = {
       works((locale) => new Intl.Locale(locale)),
       'must be a language with its region, such as en-KE',
     )
+    .transform((locale) => new Intl.Locale(locale).toString())
+    .refine((locale) => isCurrency(currencyIn(locale) ?? 'USD'), 'must have an ISO 4217 code after -u-cu-, such as kes')
     .optional()
     .describe(
       'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00. With -u-cu-kes at its end, KES is preset where a till or an account is opened',
@@ -52,7 +55,7 @@ export function setFormats(
     name,
     address,
     timeZone: config.BANK_TIME_ZONE,
-    locale: config.BANK_LOCALE && new Intl.Locale(config.BANK_LOCALE).toString(),
+    locale: config.BANK_LOCALE,
     trial: config.BANK_MODE === 'trial',
   });
 }

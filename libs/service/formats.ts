@@ -41,6 +41,10 @@ function createFormats({ name, address = [], timeZone, locale, trial = false }: 
   };
 }
 
+/** Returns the currency that a canonical locale names, such as KES of en-KE-u-cu-kes, or undefined. */
+export const currencyIn = (locale: string): string | undefined =>
+  /-u-(?:.+-)?cu-([a-z]{3})\b/.exec(locale)?.[1]?.toUpperCase();
+
 let formats = createFormats({ timeZone: 'UTC', locale: undefined });
 
 /** Called once, before the first page. */
@@ -51,9 +55,8 @@ export function setBankFormats(bank: BankFormats): void {
 export const bankName = (): string => formats.name ?? 'Core Banking';
 /** Reports whether this is a trial, which pages say. */
 export const isTrial = (): boolean => formats.trial;
-/** Returns the currency of most accounts, or undefined if the locale names none (-u-cu-kes). */
-export const bankCurrency = (): string | undefined =>
-  /-u-(?:.+-)?cu-([a-z]{3})\b/.exec(formats.locale ?? '')?.[1]?.toUpperCase();
+/** Returns the currency of most accounts, or undefined if the locale names none. */
+export const bankCurrency = (): string | undefined => currencyIn(formats.locale ?? '');
 export const bankAddress = (): readonly string[] => formats.address;
 
 const clockText = (iso: string): string => formats.time.format(Date.parse(iso));

@@ -51,6 +51,13 @@ it('the logo is a small SVG or PNG, and the accent a colour', () => {
   }
 });
 
+it('the currency in the locale is one', () => {
+  const locale = (BANK_LOCALE: string) => loadConfig(dashboardConfig, { ...base, BANK_LOCALE }).BANK_LOCALE;
+  expect(locale('en-ke-u-cu-KES')).toBe('en-KE-u-cu-kes');
+  expect(() => locale('en-KE-u-cu-xyz')).toThrow('BANK_LOCALE: must have an ISO 4217 code');
+  expect(() => locale('nothing of the kind')).toThrow('BANK_LOCALE: must be a language');
+});
+
 it.each(Object.keys(base).filter((name) => name !== 'BANK_MODE'))(
   'without %s, startup names what is missing',
   (missing) => {
