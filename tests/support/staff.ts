@@ -1,20 +1,16 @@
-import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { signedToken, testKey } from '#services/gateway/test/test-token.ts';
 import { AUDIENCE, MAIN_CLIENT } from '../../tools/local/bank.ts';
 import type { Bank } from './bank.ts';
-
-const kid = 'tests';
-const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-const ownKey = { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'EdDSA' };
 
 /** Publishes the key of the tests together with those of the local identity provider, if one runs. */
 const issuersKeys = createServer(async (_, response) => {
   const issuer = process.env['TEST_ISSUER'];
   const known = issuer === undefined ? { keys: [] } : await (await fetch(`${issuer}/jwks`)).json();
-  response.end(JSON.stringify({ keys: [ownKey, ...(known as { keys: object[] }).keys] }));
+  response.end(JSON.stringify({ keys: [testKey, ...(known as { keys: object[] }).keys] }));
 }).listen(0, '127.0.0.1');
 await once(issuersKeys, 'listening');
 issuersKeys.unref();
@@ -25,11 +21,9 @@ export const staffEnv = {
   JWT_WHOLE_BANK_CLIENTS: `front-end,${MAIN_CLIENT}`,
 };
 
-const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-
 /** Returns the token of a person who signed in through a front end. */
 export function staffToken(bank: Pick<Bank, 'issuer'>, sub: string, claims: Record<string, unknown> = {}): string {
   const iat = Math.floor(Date.now() / 1000);
-  const signed = `${part({ alg: 'EdDSA', kid, typ: 'JWT' })}.${part({ iss: bank.issuer, aud: AUDIENCE, sub, iat, exp: iat + 3600, scope: scopes.join(' '), client_id: 'front-end', azp: 'front-end', ...claims })}`;
-  return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString('base64url')}`;
+  const claimed = { scope: scopes.join(' '), client_id: 'front-end', azp: 'front-end', ...claims };
+  return signedToken({ iss: bank.issuer, aud: AUDIENCE, sub, iat, exp: iat + 3600, ...claimed });
 }
