@@ -258,7 +258,8 @@ export class Relay {
   /** Publishes batches before any that is handed over meanwhile. Returns the number of messages, or 0 if the lease was lost. */
   async #publishFirst(batches: readonly OutboxBatch[]): Promise<number> {
     this.#inFlight = batches.map(({ batch_id }) => batch_id);
-    this.#last = [this.#last, ...this.#inFlight].reduce((a, b) => (a > b ? a : b));
+    const highest = this.#inFlight.at(-1) ?? 0n;
+    if (highest > this.#last) this.#last = highest;
     try {
       const count = await this.#publish(batches);
       if (count === 0 && batches.length > 0) this.#forgetHanded();
